@@ -1,0 +1,44 @@
+#ifndef ASSIGNMENT_FINETUNE_H
+#define ASSIGNMENT_FINETUNE_H
+/* Problem 3: ZeRO and LoRA. See docs/handout.md. */
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "runtime/autograd.h"
+#include "runtime/error.h"
+#include "runtime/lora.h"
+#include "runtime/nn.h"
+#include "runtime/ops.h"
+#include "runtime/scope.h"
+#include "runtime/serialize.h"
+#include "runtime/zero.h"
+
+/* build_config - the ZeRO engine's configuration
+ * returns: a new JSON object. owns: the caller
+ * errors:  NULL, with ValueError if a count is < 1 or precision is neither "fp32" nor "fp16" */
+json_t *build_config(int world_size, int micro_batch, int accumulation, const char *precision);
+
+/* apply_lora - put a LoRALinear in the place of each named Linear, and freeze all else
+ * targets: target_count dotted names
+ * returns: `model` itself
+ * errors:  NULL, with ValueError and the model exactly as it was, for no names, a name given twice,
+ *          an unknown name, a module that is not Linear, or rank < 1 */
+struct module *apply_lora(struct module *model, const char *const *targets, int target_count,
+                          int rank, double alpha);
+
+/* train_microbatch - forward, backward and step of the engine, which owns everything else
+ * returns: the local, unscaled loss
+ * errors:  NAN, with the error of whatever failed */
+float train_microbatch(struct engine *engine, struct tensor *inputs, struct tensor *targets,
+                       loss_fn *loss_fn);
+
+/* save_adapter - write lora_A and lora_B of every LoRALinear to `path`, names as in
+ * module_named_parameters. errors: -1, with ValueError if the model has none; those of tensors_save */
+int save_adapter(struct module *model, const char *path);
+
+/* load_adapter - copy the values in `path` into the model's adapters
+ * errors: -1, with ValueError and nothing changed, unless the file holds exactly the model's adapter
+ *         names with the same shapes; those of tensors_load */
+int load_adapter(struct module *model, const char *path);
+#endif
