@@ -1,0 +1,28 @@
+#ifndef GRADING_SUBJECT_H
+#define GRADING_SUBJECT_H
+/* subject.h - the untrusted role: a process that loads the student's file, calls it as a criterion's
+ * observe() says, and records what happened. It judges nothing. */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "criteria/criterion.h"
+#include "grading/crash.h"
+
+struct subject {
+    const struct criterion *criterion;
+    int rank, world_size;
+    uint64_t seed;
+    enum device_kind device;
+    const char *library; /* path of the student's library */
+    void *handle;        /* what dlopen gave for it */
+    int observations;    /* descriptor that takes the observations */
+    struct status *status;
+};
+
+/* The descriptors that a subject starts with, besides 0 to 2. */
+enum { SUBJECT_OBSERVATIONS = 3, SUBJECT_STATUS = 4, SUBJECT_LISTENER = 5 };
+
+/* subject_record - append n bytes to the observations, all of them. If nobody takes them any more,
+ * the process ends. */
+void subject_record(struct subject *s, const void *bytes, size_t n);
+#endif
