@@ -27,10 +27,32 @@ struct partitions {
 
 #define PARTITION_SEED 1234 /* the seed to use where nothing speaks for another */
 
+/* partitions_new - room for world_size shares, all of them empty
+ * owns: borrowed from the scope. errors: NULL, with MemoryError */
+static inline struct partitions *partitions_new(int world_size)
+{
+    struct partitions *partitions = scope_alloc(sizeof *partitions);
+    struct partition *shares = scope_alloc((size_t)world_size * sizeof *shares);
+    if (!partitions || !shares)
+        return NULL;
+    *partitions = (struct partitions){world_size, shares};
+    return partitions;
+}
+
+/* indices_range - 0, 1, ..., size-1. owns: borrowed from the scope. errors: NULL, with MemoryError
+ * source: list(range(size)) */
+static inline int64_t *indices_range(int64_t size)
+{
+    int64_t *indices = scope_alloc(size <= INT64_MAX / 8 ? (size_t)size * 8 : SIZE_MAX);
+    for (int64_t i = 0; indices && i < size; i++)
+        indices[i] = i;
+    return indices;
+}
+
 /* partition_indices - deal 0 .. size-1, shuffled, to world_size ranks
  * returns: world_size shares in rank order; rank r has size / world_size indices, plus one if
  *          r < size % world_size. The same seed gives the same partitions.
- * owns:    borrowed from the scope (scope_alloc)
+ * owns:    borrowed from the scope
  * errors:  NULL, with ValueError if size < 0 or world_size < 1 */
 struct partitions *partition_indices(int64_t size, int world_size, uint64_t seed);
 

@@ -21,10 +21,31 @@ struct schedule {
     struct wave *at;
 };
 
+/* schedule_new - `waves` waves, all of them empty, each with room for `stages` pairs
+ * owns: borrowed from the scope. errors: NULL, with MemoryError */
+static inline struct schedule *schedule_new(int waves, int stages)
+{
+    struct schedule *schedule = scope_alloc(sizeof *schedule);
+    struct wave *at = scope_alloc((size_t)waves * sizeof *at);
+    struct pair *pairs = scope_alloc((size_t)waves * (size_t)stages * sizeof *pairs);
+    if (!schedule || !at || !pairs)
+        return NULL;
+    for (int k = 0; k < waves; k++)
+        at[k].at = pairs + (size_t)k * (size_t)stages;
+    *schedule = (struct schedule){waves, at};
+    return schedule;
+}
+
+/* wave_add - append a pair to a wave that has room for it */
+static inline void wave_add(struct wave *wave, int microbatch, int stage)
+{
+    wave->at[wave->n++] = (struct pair){microbatch, stage};
+}
+
 /* clock_cycles - the pipeline's schedule
- * returns: microbatches + stages - 1 waves (none without microbatches); wave k holds every pair with
- *          microbatch + stage == k, by increasing stage
- * owns:    borrowed from the scope (scope_alloc)
+ * returns: microbatches + stages - 1 waves (none without microbatches); wave k holds every pair
+ *          with microbatch + stage == k, by increasing stage
+ * owns:    borrowed from the scope
  * errors:  NULL, with ValueError if microbatches < 0 or stages < 1 */
 struct schedule *clock_cycles(int microbatches, int stages);
 
@@ -35,6 +56,13 @@ struct pipe {
     struct device *devices;
     int64_t split_size; /* rows of a microbatch */
     struct workers *workers;
+};
+
+/* A microbatch's turn in a stage: all that a submitted task needs. workers_submit copies it. */
+struct turn {
+    struct module *stage;
+    struct device device;
+    struct tensor *microbatch;
 };
 
 /* pipe_forward - the stages applied to inputs, in microbatches, waves at a time
