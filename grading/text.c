@@ -111,11 +111,13 @@ static char *clean_one(struct input *in, char *out)
 
 char *text_clean(const char *bytes, size_t n)
 {
+    if (!bytes)
+        bytes = "", n = 0;
     struct input in = {(const unsigned char *)bytes, (const unsigned char *)bytes + n};
     char *clean = malloc(3 * n + 1), *out = clean;
     if (!clean)
         return NULL;
-    while (bytes && in.at < in.end)
+    while (in.at < in.end)
         out = clean_one(&in, out);
     *out = '\0';
     return clean;

@@ -1,0 +1,49 @@
+#define _GNU_SOURCE /* vasprintf */
+#include "grading/fault.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "grading/text.h"
+
+void fault(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fflush(stdout);
+    fputs("grade: a fault of this machine, not of the submission: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    exit(EXIT_FAULT);
+}
+
+void *alloc_or_fault(size_t bytes)
+{
+    void *memory = calloc(1, bytes ? bytes : 1);
+    if (!memory)
+        fault("out of memory");
+    return memory;
+}
+
+char *format_or_fault(const char *format, ...)
+{
+    char *text;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    if (length < 0)
+        fault("out of memory");
+    return text;
+}
+
+char *clean_or_fault(const char *text)
+{
+    char *clean = text_clean(text, text ? strlen(text) : 0);
+    if (!clean)
+        fault("out of memory");
+    return clean;
+}

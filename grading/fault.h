@@ -1,0 +1,21 @@
+#ifndef GRADING_FAULT_H
+#define GRADING_FAULT_H
+/* fault.h - faults of the machine or of the harness, which are never a student's.
+ *
+ * In the command they end the program: one line on stderr, EXIT_FAULT, and what was registered with
+ * atexit (the private folder's removal) still happens. */
+#include <stddef.h>
+
+/* Exit statuses besides 0, 1 and 2. source: sysexits.h */
+enum { EXIT_USAGE = 64, EXIT_FAULT = 70 };
+
+/* fault - end the command because of the machine */
+_Noreturn void fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* alloc_or_fault - zeroed memory. format_or_fault - a formatted string. owns: the caller (free) */
+void *alloc_or_fault(size_t bytes);
+char *format_or_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* clean_or_fault - text_clean of a string. owns: the caller (free) */
+char *clean_or_fault(const char *text);
+#endif
