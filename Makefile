@@ -22,7 +22,7 @@ SANITIZE_tsan := -fsanitize=thread
 SANITIZE := $(SANITIZE_$(VARIANT))
 
 PKG_CONFIG := pkg-config
-PACKAGES := jansson libzip
+PACKAGES := jansson libzip nettle
 ifeq ($(UNAME),Darwin)
 PKG_CONFIG := PKG_CONFIG_PATH="$(shell brew --prefix)/lib/pkgconfig:$$PKG_CONFIG_PATH" pkg-config
 BLAS_CFLAGS := -DUSE_ACCELERATE -DACCELERATE_NEW_LAPACK
