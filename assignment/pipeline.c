@@ -1,6 +1,6 @@
 /* Problem 2: pipeline parallelism. docs/handout.md says what each function must do.
  *
- * Write between BEGIN_STUDENT and END_STUDENT; leave the signatures alone. Your own types and
+ * Write between the BEGIN and END comments; leave the signatures alone. Your own types and
  * static functions go between the first pair. */
 #include "assignment/pipeline.h"
 

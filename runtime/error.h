@@ -14,6 +14,7 @@
  *
  *     const struct error_type StageError = {"StageError"};
  */
+#include <math.h>
 #include <stdbool.h>
 
 struct error;
@@ -21,13 +22,13 @@ struct error_type {
     const char *name;
 };
 
-extern const struct error_type ValueError;          /* an argument is wrong */
-extern const struct error_type TypeError;           /* wrong dtype or kind of object */
-extern const struct error_type RuntimeError;        /* an operation cannot be carried out */
-extern const struct error_type MemoryError;         /* out of host or device memory */
-extern const struct error_type OSError;             /* a file or system call failed */
-extern const struct error_type TimeoutError;        /* nothing came within the time allowed */
-extern const struct error_type DistError;           /* a peer died, left, or called something else */
+extern const struct error_type ValueError;   /* an argument is wrong */
+extern const struct error_type TypeError;    /* wrong dtype or kind of object */
+extern const struct error_type RuntimeError; /* an operation cannot be carried out */
+extern const struct error_type MemoryError;  /* out of host or device memory */
+extern const struct error_type OSError;      /* a file or system call failed */
+extern const struct error_type TimeoutError; /* nothing came within the time allowed */
+extern const struct error_type DistError;    /* a peer died, left, or called something else */
 extern const struct error_type NotImplementedError; /* known, and not provided here */
 
 /* raise_error - raise a new error; the value of the expression is -1
@@ -37,6 +38,9 @@ extern const struct error_type NotImplementedError; /* known, and not provided h
 
 /* raise_null - the same where the function returns a pointer: the value is NULL */
 #define raise_null(type, ...) (error_set(&(type), __FILE__, __LINE__, __VA_ARGS__), (void *)0)
+
+/* raise_nan - the same where the function returns a float: the value is NAN */
+#define raise_nan(type, ...) (error_set(&(type), __FILE__, __LINE__, __VA_ARGS__), (float)NAN)
 
 /* error_set - what the macros call; message is a printf format, cut at 1023 bytes */
 void error_set(const struct error_type *type, const char *file, int line, const char *message, ...)
