@@ -25,8 +25,9 @@ extern const struct module_class Linear, Tanh, GELU, ReLU, Sequential, ResidualB
 struct module *linear_new(int64_t in, int64_t out, enum dtype dtype, struct device device,
                           struct rng *rng);
 
-/* linear_from - the same around given tensors; bias may be NULL for none
- * errors: NULL weight passes through; ValueError if the shapes do not fit */
+/* linear_from - the same around given tensors, which require grad from now on (FLOAT16 cannot);
+ * bias may be NULL for none errors: NULL weight passes through; ValueError if the shapes do not fit
+ */
 struct module *linear_from(struct tensor *weight, struct tensor *bias);
 
 struct module *tanh_new(void);
@@ -41,8 +42,10 @@ struct module *residual_block_new(int64_t width, enum dtype dtype, struct device
  * usage: sequential_new(MODULES(linear_new(...), tanh_new())). A NULL among them passes through. */
 struct module *sequential_new(int count, struct module *const *children);
 #define MODULES(...)                                                                               \
-    (int)(sizeof((struct module *[]){__VA_ARGS__}) / sizeof(struct module *)),                     \
-        (struct module *[]){__VA_ARGS__}
+    (int)(sizeof((struct module *[]){__VA_ARGS__}) / sizeof(struct module *)), (struct module *[]) \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
 
 /* module_new - a module of any class, without parameters or children yet
  * module_new_with - the same with a private copy of an environment, see module_environment */
@@ -52,7 +55,8 @@ struct module *module_new_with(const struct module_class *class, const void *env
 void *module_environment(struct module *module);
 
 /* module_add_parameter, module_add_child - register under a name without dots; order is kept
- * errors: -1; NULL arguments pass through; ValueError for a name that is taken, empty or dotted */
+ * errors: -1; NULL arguments pass through; ValueError for a name that is taken, empty or dotted,
+ * and for a module put inside itself */
 int module_add_parameter(struct module *module, const char *name, struct tensor *parameter);
 int module_add_child(struct module *module, const char *name, struct module *child);
 
@@ -99,9 +103,9 @@ struct named_modules {
 struct named_tensors *module_named_parameters(const struct module *module);
 struct named_modules *module_named_modules(struct module *module);
 
-/* named_tensors_new - an empty list. named_tensors_add - append; copies the name, and the list keeps
- * the tensor alive as long as the scope. errors: -1; NULL passes through
- * named_tensors_find - by name, or NULL (no error) */
+/* named_tensors_new - an empty list. named_tensors_add - append; copies the name, and the list
+ * keeps the tensor alive as long as the scope. errors: -1; NULL passes through named_tensors_find -
+ * by name, or NULL (no error) */
 struct named_tensors *named_tensors_new(void);
 int named_tensors_add(struct named_tensors *list, const char *name, struct tensor *tensor);
 struct tensor *named_tensors_find(const struct named_tensors *list, const char *name);
@@ -113,7 +117,8 @@ int module_set_requires_grad(struct module *module, bool requires_grad);
 void module_zero_grad(struct module *module);
 
 /* module_copy - a deep copy: own parameters (same requires_grad, no gradients) and environments.
- * module_to - the same on another device or with another dtype. source: copy.deepcopy, to */
+ * module_to, module_cast - the same on another device or with another dtype (in FLOAT16 nothing
+ * requires grad). What is shared inside stays shared. source: copy.deepcopy, to */
 struct module *module_copy(const struct module *module);
 struct module *module_to(const struct module *module, struct device device);
 struct module *module_cast(const struct module *module, enum dtype dtype);
