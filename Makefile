@@ -1,7 +1,10 @@
 # make            build ./grade
 # make test       build and run the tests (TESTS="tensor dist" for some of them)
 # make bench      measure, beside PyTorch and gloo
-# make VARIANT=asan|tsan|clang ...   the same with sanitizers, or with clang
+# make clean      remove what was built
+#
+# VARIANT=asan|tsan|clang|posix ...   with sanitizers, with clang, without what only Linux has
+# V=1 ...                             show the commands
 #
 # One Makefile, not recursive. Every variant has a build folder of its own.
 
@@ -10,6 +13,7 @@ B := build/$(VARIANT)
 UNAME := $(shell uname -s)
 PYTHON ?= $(or $(wildcard /usr/bin/python3),python3)
 comma := ,
+say = $(if $(V),,@printf '  %-5s %s\n' $1 $@ &&)
 
 ifeq ($(VARIANT),clang)
 CC := clang
@@ -20,6 +24,7 @@ CFLAGS ?= -O2 -g
 SANITIZE_asan := -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined
 SANITIZE_tsan := -fsanitize=thread
 SANITIZE := $(SANITIZE_$(VARIANT))
+DEFINES_posix := -DPOSIX_ONLY
 
 PKG_CONFIG := pkg-config
 PACKAGES := jansson libzip nettle
@@ -36,7 +41,7 @@ endif
 
 ALL_CFLAGS := -std=gnu17 -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Werror \
 	-fno-omit-frame-pointer -pthread -MMD -MP -I. -DBUILD_FOLDER='"$B"' $(BLAS_CFLAGS) \
-	$(shell $(PKG_CONFIG) --cflags $(PACKAGES)) $(CFLAGS) $(SANITIZE)
+	$(shell $(PKG_CONFIG) --cflags $(PACKAGES)) $(DEFINES_$(VARIANT)) $(CFLAGS) $(SANITIZE)
 LIBS := $(shell $(PKG_CONFIG) --libs $(PACKAGES)) $(BLAS_LIBS) $(LIBS_DL) -lm -pthread
 CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check)
 
@@ -44,7 +49,8 @@ RUNTIME := $(wildcard runtime/*.c runtime/cpu/*.c)
 JUDGING := $(wildcard grading/*.c criteria/*.c)
 SUPPLIED := $(wildcard criteria/supplied/*.c)
 TEST_SOURCES := $(wildcard tests/test_*.c)
-TESTS ?= $(TEST_SOURCES:tests/test_%.c=%)
+TEST_SCRIPTS := $(wildcard tests/*.sh tests/torch_*.py)
+TESTS ?= $(TEST_SOURCES:tests/test_%.c=%) $(TEST_SCRIPTS:tests/%=%)
 
 OBJECTS := $(patsubst %.c,$B/%.o,$(RUNTIME) $(JUDGING))
 SUPPLIED_OBJECTS := $(SUPPLIED:%.c=$B/%.o)
@@ -52,6 +58,7 @@ TEST_PROGRAMS := $(TEST_SOURCES:%.c=$B/%)
 BENCH_PROGRAMS := $(patsubst %.c,$B/%,$(wildcard tests/bench_*.c))
 
 all: grade
+	@command -v nvcc >/dev/null || echo "no CUDA toolkit (nvcc) here: built for the CPU"
 
 # ./grade is the release build; grade finds its checkout from where the link leads.
 grade: build/release/grade $(if $(filter release,$(VARIANT)),,$B/grade)
@@ -62,7 +69,7 @@ build/release/grade:
 endif
 
 $B/grade: $B/grade.o $(OBJECTS) $(SUPPLIED_OBJECTS)
-	$(CC) $(SANITIZE) $(EXPORT_SYMBOLS) -o $@ $B/grade.o $(OBJECTS) $(LIBS)
+	$(call say,LINK)$(CC) $(SANITIZE) $(EXPORT_SYMBOLS) -o $@ $B/grade.o $(OBJECTS) $(LIBS)
 
 # Student code may call the runtime, and must not find the harness.
 $(filter $B/grading/% $B/criteria/%,$(OBJECTS)) $B/grade.o: VISIBILITY := -fvisibility=hidden
@@ -71,16 +78,16 @@ $(SUPPLIED_OBJECTS): CFLAGS_EXTRA := -fPIC
 
 $B/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(VISIBILITY) $(CFLAGS_EXTRA) -c -o $@ $<
+	$(call say,CC)$(CC) $(ALL_CFLAGS) $(VISIBILITY) $(CFLAGS_EXTRA) -c -o $@ $<
 
 $B/tests/%: $B/tests/%.o $(OBJECTS)
-	$(CC) $(SANITIZE) $(EXPORT_SYMBOLS) -o $@ $^ $(LIBS) $(CHECK_LIBS)
+	$(call say,LINK)$(CC) $(SANITIZE) $(EXPORT_SYMBOLS) -o $@ $^ $(LIBS) $(CHECK_LIBS)
 
-test: $B/grade $(TESTS:%=$B/tests/test_%)
-	VARIANT=$(VARIANT) PYTHON=$(PYTHON) scripts/run_tests.sh $(TESTS)
+test: $B/grade $(patsubst %,$B/tests/test_%,$(filter-out %.sh %.py,$(TESTS)))
+	@VARIANT=$(VARIANT) PYTHON=$(PYTHON) scripts/run_tests.sh $(TESTS)
 
-bench: $B/grade $(BENCH_PROGRAMS)
-	PYTHON=$(PYTHON) scripts/bench.sh
+bench: grade $(BENCH_PROGRAMS)
+	@PYTHON=$(PYTHON) scripts/bench.sh
 
 clean:
 	rm -rf build grade
