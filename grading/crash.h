@@ -2,8 +2,9 @@
 #define GRADING_CRASH_H
 /* crash.h - where a subject was when it crashed or when its time was up.
  *
- * A subject and the process that judges it share a status page. Signal handlers in the subject write
- * to it; the judge reads it as what it is, bytes that student code may have written over. */
+ * A subject and the process that judges it share a status page. Signal handlers in the subject
+ * write to it; the judge reads it as what it is, bytes that student code may have written over. */
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,7 +13,8 @@
 
 enum { STACKS = 16, STACK_FRAMES = 8, FUNCTION_BYTES = 64, FAULT_BYTES = 512 };
 
-/* A place in the student's library: offset from where it was loaded, the exported function around it. */
+/* A place in the student's library: offset from where it was loaded, the exported function around
+ * it. */
 struct frame {
     uint64_t offset;
     char function[FUNCTION_BYTES];
@@ -22,17 +24,17 @@ struct frame {
 struct stack {
     atomic_int signal; /* 0: not noted */
     atomic_int frames;
-    int in_callee; /* the thread was in something that frame 0 had called */
-    int code;      /* si_code: whether `address` means something */
+    int in_callee;   /* the thread was in something that frame 0 had called */
+    int has_address; /* `address` is what the instruction touched */
     uint64_t address;
     struct frame at[STACK_FRAMES];
 };
 
 struct status {
     struct activity_slot activity[ACTIVITY_SLOTS];
-    atomic_int stacks;         /* how many were begun */
+    atomic_int stacks;          /* how many were begun */
     struct stack stack[STACKS]; /* the first is the crash's if there was one */
-    char fault[FAULT_BYTES];   /* why the subject gave up before it could observe, or "" */
+    char fault[FAULT_BYTES];    /* why the subject gave up before it could observe, or "" */
 };
 
 /* TIME_UP - the signal that makes every thread note its stack and go on */
@@ -51,11 +53,14 @@ void crash_watch(struct status *status, const char *library);
 bool status_read(int descriptor, struct status *copy);
 
 /* stack_place - "at assignment/pipeline.c:41 in pipe_forward", the innermost place in the student's
- * file that can be told, or "" if none
- * owns: borrowed from the scope */
+ * file that can be told, or "" if none. Runs addr2line where there is one; no other processes may
+ * be running. folder: where it may leave what it must. owns: borrowed from the scope */
 const char *stack_place(const struct stack *stack, const char *library, const char *folder);
 
 /* stack_crash - "SIGSEGV (address 0x0) at assignment/data_parallel.c:41 in train_step"
  * owns: borrowed from the scope */
 const char *stack_crash(const struct stack *stack, const char *library, const char *folder);
+
+/* signal_name - "SIGSEGV", or "signal 63". owns: borrowed from the scope */
+const char *signal_name(int signal);
 #endif

@@ -1,7 +1,7 @@
 #ifndef GRADING_SUBJECT_H
 #define GRADING_SUBJECT_H
-/* subject.h - the untrusted role: a process that loads the student's file, calls it as a criterion's
- * observe() says, and records what happened. It judges nothing. */
+/* subject.h - the untrusted role: a process that loads the student's file, calls it as a
+ * criterion's observe() says, and records what happened. It judges nothing. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,13 +14,30 @@ struct subject {
     uint64_t seed;
     enum device_kind device;
     const char *library; /* path of the student's library */
-    void *handle;        /* what dlopen gave for it */
+    const char *folder;  /* its private folder */
+    void *handle;        /* what dlopen gave for the library */
     int observations;    /* descriptor that takes the observations */
     struct status *status;
 };
 
 /* The descriptors that a subject starts with, besides 0 to 2. */
 enum { SUBJECT_OBSERVATIONS = 3, SUBJECT_STATUS = 4, SUBJECT_LISTENER = 5 };
+
+/* The arguments that it starts with; the addresses of all ranks come last. */
+enum {
+    SUBJECT_ID = 1,
+    SUBJECT_DEVICE,
+    SUBJECT_SEED,
+    SUBJECT_RANK,
+    SUBJECT_WORLD_SIZE,
+    SUBJECT_LIBRARY,
+    SUBJECT_FOLDER,
+    SUBJECT_TIMEOUT,
+    SUBJECT_ADDRESSES
+};
+
+/* Exit statuses besides 0. Only SUBJECT_MISUSED says that the harness is at fault. */
+enum { SUBJECT_GAVE_UP = 3, SUBJECT_UNHEARD = 4, SUBJECT_MISUSED = 70 };
 
 /* subject_record - append n bytes to the observations, all of them. If nobody takes them any more,
  * the process ends. */

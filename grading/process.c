@@ -1,0 +1,479 @@
+#define _GNU_SOURCE
+#include "grading/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "grading/fault.h"
+
+/* After its end no more than this is read from a child's pipes: a pipe holds at most that much of
+ * what it wrote, and what fled from it may be writing still. */
+enum { DRAIN_BYTES = 1 << 20 };
+
+struct processes {
+    struct process *first; /* those that run */
+};
+
+/* ---- signals wake the loop ---- */
+
+static const int wakers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+enum { WAKERS = sizeof wakers / sizeof wakers[0] };
+
+/* The one place for what a signal handler must find. */
+static struct {
+    int to, from;
+    struct sigaction former[WAKERS];
+} wake = {.to = -1, .from = -1};
+
+static void call_former(const struct sigaction *former, int signal, siginfo_t *info, void *context)
+{
+    if (former->sa_flags & SA_SIGINFO)
+        former->sa_sigaction(signal, info, context);
+    else if (former->sa_handler != SIG_DFL && former->sa_handler != SIG_IGN)
+        former->sa_handler(signal);
+}
+
+static void on_signal(int signal, siginfo_t *info, void *context)
+{
+    int saved = errno;
+    for (int i = 0; i < WAKERS; i++)
+        if (wakers[i] == signal)
+            call_former(&wake.former[i], signal, info, context);
+    if (write(wake.to, "", 1) < 0 && errno != EAGAIN)
+        abort();
+    errno = saved;
+}
+
+static void wake_open(void)
+{
+    int ends[2];
+    if (pipe(ends) < 0)
+        fault("cannot make a pipe: %s", strerror(errno));
+    for (int i = 0; i < 2; i++) {
+        fcntl(ends[i], F_SETFD, FD_CLOEXEC);
+        fcntl(ends[i], F_SETFL, O_NONBLOCK);
+    }
+    wake.from = ends[0];
+    wake.to = ends[1];
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+    for (int i = 0; i < WAKERS; i++) {
+        sigaction(wakers[i], NULL, &wake.former[i]);
+        bool has_handler =
+            (wake.former[i].sa_flags & SA_SIGINFO) ||
+            (wake.former[i].sa_handler != SIG_DFL && wake.former[i].sa_handler != SIG_IGN);
+        if (wakers[i] == SIGCHLD || has_handler)
+            sigaction(wakers[i], &action, NULL);
+    }
+}
+
+static void wake_close(void)
+{
+    for (int i = 0; i < WAKERS; i++)
+        sigaction(wakers[i], &wake.former[i], NULL);
+    close(wake.from);
+    close(wake.to);
+    wake.from = wake.to = -1;
+}
+
+struct processes *processes_new(void)
+{
+    wake_open();
+    system_adopt_orphans();
+    return alloc_or_fault(sizeof(struct processes));
+}
+
+void processes_free(struct processes *all)
+{
+    system_kill_orphans(NULL, 0);
+    wake_close();
+    free(all);
+}
+
+double clock_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* ---- the child, between fork and exec: nothing that allocates or locks ---- */
+
+static void limit(int resource, uint64_t soft, uint64_t hard)
+{
+    struct rlimit now;
+    if (getrlimit(resource, &now) < 0)
+        return;
+    struct rlimit wanted = {.rlim_cur = soft < now.rlim_max ? soft : now.rlim_max,
+                            .rlim_max = hard < now.rlim_max ? hard : now.rlim_max};
+    setrlimit(resource, &wanted);
+}
+
+static void limit_resources(const struct process_limits *limits)
+{
+    limit(RLIMIT_CORE, 0, 0);
+    if (limits->cpu_s)
+        limit(RLIMIT_CPU, limits->cpu_s, limits->cpu_s + 5);
+    if (limits->file_bytes)
+        limit(RLIMIT_FSIZE, limits->file_bytes, limits->file_bytes);
+    if (limits->memory_bytes)
+        limit(RLIMIT_AS, limits->memory_bytes, limits->memory_bytes);
+    if (limits->descriptors)
+        limit(RLIMIT_NOFILE, limits->descriptors, limits->descriptors);
+}
+
+static void reset_signals(void)
+{
+    for (int i = 1; i < NSIG; i++)
+        signal(i, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+enum { CHILD_DESCRIPTORS = PROCESS_DATA + 1 + PROCESS_DESCRIPTORS, CHILD_ALL };
+
+/* Make from[i] descriptor i, and the last close itself on exec. No other stays open. Moved out of
+ * the way first, so that none is overwritten before its turn. */
+static bool arrange_descriptors(int from[CHILD_ALL])
+{
+    for (int i = 0; i < CHILD_ALL; i++)
+        if ((from[i] = fcntl(from[i], F_DUPFD, CHILD_ALL)) < 0)
+            return false;
+    for (int i = 0; i < CHILD_ALL; i++)
+        if (dup2(from[i], i) < 0)
+            return false;
+    system_close_from(CHILD_ALL);
+    return fcntl(CHILD_DESCRIPTORS, F_SETFD, FD_CLOEXEC) >= 0;
+}
+
+_Noreturn static void give_up(int error_to)
+{
+    int error = errno;
+    _exit(write(error_to, &error, sizeof error) == (ssize_t)sizeof error ? 127 : 126);
+}
+
+_Noreturn static void become(const struct process *process, char **environment, int output_to,
+                             int data_to, int error_to, pid_t parent)
+{
+    reset_signals();
+    setsid();
+    int null = open("/dev/null", O_RDWR);
+    int from[CHILD_ALL] = {null, output_to, output_to, data_to < 0 ? null : data_to};
+    for (int i = 0; i < PROCESS_DESCRIPTORS; i++)
+        from[PROCESS_DATA + 1 + i] = process->descriptors[i] ? process->descriptors[i] : null;
+    from[CHILD_DESCRIPTORS] = error_to;
+    if (null < 0 || !arrange_descriptors(from))
+        give_up(error_to);
+    if (chdir(process->folder) < 0)
+        give_up(CHILD_DESCRIPTORS);
+    if (!system_confine(parent))
+        _exit(127);
+    limit_resources(&process->limits);
+    extern char **environ;
+    environ = environment;
+    execvp(process->program, (char *const *)process->arguments);
+    give_up(CHILD_DESCRIPTORS);
+}
+
+/* ---- starting ---- */
+
+/* What a child keeps of our environment: where programs and libraries are, which GPUs it may use,
+ * how a sanitizer is to behave. */
+static const char *const kept[] = {"PATH",         "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES",
+                                   "ASAN_OPTIONS", "UBSAN_OPTIONS",   "TSAN_OPTIONS"};
+static const char *const fixed[] = {"LANG=C", "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1"};
+enum {
+    KEPT = sizeof kept / sizeof kept[0],
+    FIXED = sizeof fixed / sizeof fixed[0],
+    ENVIRONMENT = KEPT + FIXED + 3
+};
+
+static void environment_make(char *environment[ENVIRONMENT], const char *folder)
+{
+    int n = 0;
+    for (size_t i = 0; i < KEPT; i++) {
+        const char *value = getenv(kept[i]);
+        if (value)
+            environment[n++] = format_or_fault("%s=%s", kept[i], value);
+    }
+    for (size_t i = 0; i < FIXED; i++)
+        environment[n++] = format_or_fault("%s", fixed[i]);
+    environment[n++] = format_or_fault("HOME=%s", folder);
+    environment[n++] = format_or_fault("TMPDIR=%s", folder);
+    environment[n] = NULL;
+}
+
+static void environment_free(char *environment[ENVIRONMENT])
+{
+    for (int i = 0; environment[i]; i++)
+        free(environment[i]);
+}
+
+static void close_if_open(int *descriptor)
+{
+    if (*descriptor >= 0)
+        close(*descriptor);
+    *descriptor = -1;
+}
+
+/* A pipe whose ends no child inherits by accident, and whose reading end does not block. */
+static bool pipe_open(int *from, int *to)
+{
+    int ends[2];
+    if (pipe(ends) < 0)
+        return false;
+    *from = ends[0];
+    *to = ends[1];
+    fcntl(*from, F_SETFD, FD_CLOEXEC);
+    fcntl(*to, F_SETFD, FD_CLOEXEC);
+    fcntl(*from, F_SETFL, O_NONBLOCK);
+    return true;
+}
+
+static int fork_child(struct process *process, int *output_to, int *data_to, int *error_to)
+{
+    if (!pipe_open(&process->output_from, output_to) ||
+        !pipe_open(&process->error_from, error_to) ||
+        (process->data_limit && !pipe_open(&process->data_from, data_to)))
+        return errno;
+    char *environment[ENVIRONMENT];
+    environment_make(environment, process->folder);
+    pid_t parent = getpid();
+    process->pid = fork();
+    int error = errno;
+    if (process->pid == 0)
+        become(process, environment, *output_to, *data_to, *error_to, parent);
+    environment_free(environment);
+    return process->pid < 0 ? error : 0;
+}
+
+static void close_pipes(struct process *process)
+{
+    close_if_open(&process->output_from);
+    close_if_open(&process->data_from);
+    close_if_open(&process->error_from);
+}
+
+int process_start(struct processes *all, struct process *process)
+{
+    int output_to = -1, data_to = -1, error_to = -1;
+    process->output_from = process->data_from = process->error_from = -1;
+    int error = fork_child(process, &output_to, &data_to, &error_to);
+    close_if_open(&output_to);
+    close_if_open(&data_to);
+    close_if_open(&error_to);
+    if (error) {
+        close_pipes(process);
+        return error;
+    }
+    capture_open(&process->output);
+    capture_open_data(&process->data, process->data_limit);
+    process->started = clock_s();
+    process->deadline = process->started + process->limits.wall_s;
+    process->next = all->first;
+    all->first = process;
+    return 0;
+}
+
+void process_close(struct process *process)
+{
+    capture_close(&process->output);
+    capture_close(&process->data);
+}
+
+/* ---- waiting ---- */
+
+int processes_running(const struct processes *all)
+{
+    int n = 0;
+    for (const struct process *p = all->first; p; p = p->next)
+        n++;
+    return n;
+}
+
+/* Take what is there. returns: bytes read, 0 when there is nothing (any more) */
+static size_t take(int *from, struct capture *into)
+{
+    char bytes[64 << 10];
+    ssize_t n = *from < 0 ? -1 : read(*from, bytes, sizeof bytes);
+    if (n == 0)
+        close_if_open(from);
+    if (n <= 0)
+        return 0;
+    capture_add(into, bytes, (size_t)n);
+    return (size_t)n;
+}
+
+static void drain(int *from, struct capture *into)
+{
+    size_t n, all = 0;
+    while (all < DRAIN_BYTES && (n = take(from, into)) > 0)
+        all += n;
+}
+
+static void kill_orphans(struct processes *all)
+{
+    int n = 0;
+    pid_t *known = alloc_or_fault(sizeof *known * (size_t)(processes_running(all) + 1));
+    for (const struct process *p = all->first; p; p = p->next)
+        known[n++] = p->pid;
+    system_kill_orphans(known, n);
+    free(known);
+}
+
+static void kill_all_of(const struct process *process)
+{
+    kill(-process->pid, SIGKILL);
+    kill(process->pid, SIGKILL);
+}
+
+/* It has ended or been killed: nothing of it may survive, and what it wrote is read to the end. Its
+ * group is killed before it is reaped, while the number cannot mean another. */
+static void finish(struct processes *all, struct process *process)
+{
+    kill_all_of(process);
+    while (waitpid(process->pid, &process->wait_status, 0) < 0 && errno == EINTR)
+        ;
+    process->seconds = clock_s() - process->started;
+    if (!WIFSIGNALED(process->wait_status) || WTERMSIG(process->wait_status) != SIGKILL)
+        process->late = process->stopped = false;
+    struct process **link = &all->first;
+    while (*link != process)
+        link = &(*link)->next;
+    *link = process->next;
+    kill_orphans(all);
+    drain(&process->output_from, &process->output);
+    drain(&process->data_from, &process->data);
+    if (read(process->error_from, &process->start_error, sizeof(int)) != (ssize_t)sizeof(int))
+        process->start_error = 0;
+    close_pipes(process);
+}
+
+static bool has_ended(const struct process *process)
+{
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == process->pid;
+}
+
+/* The time is over: say so first if that was asked for. returns: true if it is to be killed */
+static bool is_due(struct process *process)
+{
+    double now = clock_s();
+    if (now < process->deadline)
+        return false;
+    if (process->hurried || process->warned || !process->limits.late_signal)
+        return true;
+    process->warned = true;
+    process->deadline = now + process->limits.grace_s;
+    system_signal_threads(process->pid, process->limits.late_signal);
+    return false;
+}
+
+/* What ended by itself counts as such, however late. */
+static struct process *next_ended(struct processes *all)
+{
+    for (struct process *p = all->first; p; p = p->next) {
+        if (has_ended(p))
+            return p;
+        if (!is_due(p))
+            continue;
+        p->stopped = p->hurried;
+        p->late = !p->hurried;
+        return p;
+    }
+    return NULL;
+}
+
+static int milliseconds_left(const struct processes *all)
+{
+    double left = 3600;
+    for (const struct process *p = all->first; p; p = p->next)
+        if (p->deadline - clock_s() < left)
+            left = p->deadline - clock_s();
+    return left < 0 ? 0 : (int)(left * 1e3) + 1;
+}
+
+static void wait_for_events(struct processes *all)
+{
+    nfds_t n = 0;
+    struct pollfd *events =
+        alloc_or_fault(sizeof *events * (size_t)(2 * processes_running(all) + 1));
+    events[n++] = (struct pollfd){.fd = wake.from, .events = POLLIN};
+    for (struct process *p = all->first; p; p = p->next) {
+        events[n++] = (struct pollfd){.fd = p->output_from, .events = POLLIN};
+        events[n++] = (struct pollfd){.fd = p->data_from, .events = POLLIN};
+    }
+    poll(events, n, milliseconds_left(all));
+    free(events);
+}
+
+void processes_wait(struct processes *all)
+{
+    wait_for_events(all);
+    char signals[64];
+    while (read(wake.from, signals, sizeof signals) == (ssize_t)sizeof signals)
+        ;
+    for (struct process *p = all->first; p; p = p->next) {
+        take(&p->output_from, &p->output);
+        take(&p->data_from, &p->data);
+    }
+    struct process *p;
+    while ((p = next_ended(all))) {
+        finish(all, p);
+        if (p->ended)
+            p->ended(p);
+    }
+}
+
+void process_hurry(struct process *process, double seconds)
+{
+    double deadline = clock_s() + seconds;
+    if (deadline >= process->deadline)
+        return;
+    process->deadline = deadline;
+    process->hurried = true;
+}
+
+void processes_hurry(struct processes *all, double seconds)
+{
+    for (struct process *p = all->first; p; p = p->next)
+        process_hurry(p, seconds);
+}
+
+void processes_stop(struct processes *all)
+{
+    for (struct process *p = all->first; p; p = p->next) {
+        p->ended = NULL;
+        if (p->limits.late_signal == SIGTERM)
+            kill(p->pid, SIGTERM);
+        process_hurry(p, p->limits.late_signal == SIGTERM ? p->limits.grace_s : 0);
+    }
+    while (all->first)
+        processes_wait(all);
+}
+
+int process_run(struct process *process)
+{
+    struct processes *all = processes_new();
+    int error = process_start(all, process);
+    while (processes_running(all))
+        processes_wait(all);
+    processes_free(all);
+    return error;
+}
+
+bool process_succeeded(const struct process *process)
+{
+    return !process->start_error && !process->late && !process->stopped &&
+           WIFEXITED(process->wait_status) && WEXITSTATUS(process->wait_status) == 0;
+}

@@ -1,0 +1,170 @@
+#define _GNU_SOURCE
+#include "grading/subject.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "grading/observations.h"
+#include "grading/rubric.h"
+#include "grading/run.h"
+#include "runtime/dist.h"
+
+/* ---- giving up before anything could be observed ---- */
+
+/* The reason goes to the status page: the observations have none, and that is a failure. */
+_Noreturn static void subject_give_up(struct subject *s, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+_Noreturn static void subject_give_up(struct subject *s, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(s->status->fault, sizeof s->status->fault, format, arguments);
+    va_end(arguments);
+    fflush(NULL);
+    _exit(SUBJECT_GAVE_UP);
+}
+
+/* Not the student's doing: the arguments, or what this process was given, make no sense. */
+_Noreturn static void misused(const char *what)
+{
+    fprintf(stderr, "grade-subject: %s\n", what);
+    _exit(SUBJECT_MISUSED);
+}
+
+/* ---- what criterion.h offers ---- */
+
+int subject_rank(const struct subject *s)
+{
+    return s->rank;
+}
+
+int subject_world_size(const struct subject *s)
+{
+    return s->world_size;
+}
+
+uint64_t subject_seed(const struct subject *s)
+{
+    return s->seed;
+}
+
+struct device subject_device(const struct subject *s)
+{
+    return s->device == DEVICE_CPU ? CPU : CUDA(s->rank);
+}
+
+struct device subject_stage_device(const struct subject *s, int stage)
+{
+    return s->device == DEVICE_CPU ? CPU : CUDA(stage % 2);
+}
+
+void (*subject_function(struct subject *s, const char *name))(void)
+{
+    void *symbol = dlsym(s->handle, name);
+    if (!symbol)
+        subject_give_up(s, "assignment/%s has no function %s", s->criterion->file, name);
+    void (*function)(void);
+    memcpy(&function, &symbol, sizeof function); /* ISO C has no cast from one to the other */
+    return function;
+}
+
+const char *subject_file(struct subject *s, const char *name)
+{
+    return scope_printf("%s/%s", s->folder, name);
+}
+
+void subject_record(struct subject *s, const void *bytes, size_t n)
+{
+    const char *rest = bytes;
+    while (n > 0) {
+        ssize_t written = write(s->observations, rest, n);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            _exit(SUBJECT_UNHEARD);
+        rest += written;
+        n -= (size_t)written;
+    }
+}
+
+/* ---- the role ---- */
+
+static void map_status(struct subject *s)
+{
+    s->status =
+        mmap(NULL, sizeof *s->status, PROT_READ | PROT_WRITE, MAP_SHARED, SUBJECT_STATUS, 0);
+    if (s->status == MAP_FAILED)
+        misused("no status page");
+    close(SUBJECT_STATUS);
+    activity_use(s->status->activity);
+    crash_watch(s->status, s->library);
+}
+
+/* "LIBRARY: undefined symbol: NAME" and the like, in the student's terms. */
+static void load_library(struct subject *s)
+{
+    s->handle = dlopen(s->library, RTLD_NOW | RTLD_LOCAL);
+    if (s->handle)
+        return;
+    const char *message = dlerror(), *symbol = strstr(message, "undefined symbol: ");
+    if (symbol)
+        subject_give_up(s, "assignment/%s uses %s, which neither it nor the runtime defines",
+                        s->criterion->file, symbol + strlen("undefined symbol: "));
+    subject_give_up(s, "assignment/%s cannot be loaded: %s", s->criterion->file, message);
+}
+
+static void connect_group(struct subject *s, char **addresses, double timeout_s)
+{
+    if (s->world_size == 1)
+        return;
+    struct group *group = group_connect(&(struct group_options){
+        .rank = s->rank,
+        .world_size = s->world_size,
+        .timeout_s = timeout_s,
+        .listener = SUBJECT_LISTENER,
+        .addresses = (const char *const *)addresses,
+    });
+    if (!group)
+        subject_give_up(s, "the ranks cannot connect: %s", error_message(error_pending()));
+    dist_set_default(group);
+}
+
+/* Student code's destructors and atexit functions get no turn. */
+_Noreturn static void finish(struct subject *s)
+{
+    fflush(NULL);
+    observe_end(s);
+    _exit(0);
+}
+
+int subject_main(int argc, char **argv)
+{
+    if (argc < SUBJECT_ADDRESSES)
+        misused("too few arguments");
+    struct subject s = {
+        .criterion = rubric_find(argv[SUBJECT_ID]),
+        .device = strcmp(argv[SUBJECT_DEVICE], "cpu") == 0 ? DEVICE_CPU : DEVICE_CUDA,
+        .seed = strtoull(argv[SUBJECT_SEED], NULL, 10),
+        .rank = atoi(argv[SUBJECT_RANK]),
+        .world_size = atoi(argv[SUBJECT_WORLD_SIZE]),
+        .library = argv[SUBJECT_LIBRARY],
+        .folder = argv[SUBJECT_FOLDER],
+        .observations = SUBJECT_OBSERVATIONS,
+    };
+    if (!s.criterion || s.rank < 0 || s.world_size < 1 || argc != SUBJECT_ADDRESSES + s.world_size)
+        misused("wrong arguments");
+    setvbuf(stdout, NULL, _IONBF, 0); /* what was printed before a crash is kept */
+    map_status(&s);
+    SCOPE;
+    connect_group(&s, argv + SUBJECT_ADDRESSES, atof(argv[SUBJECT_TIMEOUT]));
+    load_library(&s);
+    s.criterion->observe(&s);
+    finish(&s);
+}
