@@ -219,14 +219,24 @@ char *report_log(const struct report *report, const char *id)
 void report_begin(struct report *report, json_t *head, const struct run *run)
 {
     report->head = head;
-    if (access(report->path, F_OK) < 0)
-        report_update(report, run, "running", NULL);
+    report->own = access(report->path, F_OK) < 0;
+    report_update(report, run, "running", NULL);
+}
+
+/* has_news - whether there is more to tell than that a run was begun */
+static bool has_news(const struct run *run, const char *state)
+{
+    struct score score = score_of(run);
+    return score.passed + score.failed > 0 || strcmp(state, "complete") == 0;
 }
 
 void report_update(struct report *report, const struct run *run, const char *state,
                    const char *detail)
 {
+    if (!report->own && !has_news(run, state))
+        return;
     json_t *whole = report_json(report, run, state, detail);
+    report->own = true;
     free(report->broken);
     report->broken = NULL;
     if (write_whole(report->path, whole) < 0)

@@ -16,6 +16,7 @@ struct report {
     char *logs;   /* folder of the logs, as the user would name it */
     json_t *head; /* what is known before anything runs */
     char *broken; /* why the report could not be written, or NULL */
+    bool own;     /* what is at the path is this run's, or nothing */
 };
 
 /* report_open - make sure that a report can be written to `path`, and create the folders for it and
@@ -29,7 +30,8 @@ char *report_log(const struct report *report, const char *id);
 /* report_begin - take over the head; where there is no former report, write one without results */
 void report_begin(struct report *report, json_t *head, const struct run *run);
 
-/* report_update - write the report as results are now
+/* report_update - write the report as results are now; but a former report stays until a criterion
+ * has finished, or the run is complete
  * state: "running", "complete", "interrupted", "fault"; detail: which signal or fault, or NULL
  * errors: none; report->broken says why it could not be written, the last time */
 void report_update(struct report *report, const struct run *run, const char *state,

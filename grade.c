@@ -1,0 +1,201 @@
+/* grade.c - the command, and the theory of operation.
+ *
+ * The executable has three roles, told apart by the name that it is started under:
+ *
+ *     grade ──▶ grade-criterion (trusted: computes what is right, decides)
+ *                   └──▶ grade-subject, one per rank (untrusted: loads the student's file)
+ *
+ * This file is the first role. It reads the three student files once and copies them into a private
+ * folder; lets run_criteria build them and run every selected criterion in fresh processes; writes
+ * the report after each; prints a line for each. It never loads student code and never touches a
+ * GPU.
+ *
+ * Three kinds of trouble never mix: a wrong command line or submission is told before anything runs
+ * (EXIT_USAGE); a fault of the machine has its own line and status (EXIT_FAULT) and is never
+ * scored; what student code does wrong is the result of a criterion. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "grading/facts.h"
+#include "grading/fault.h"
+#include "grading/home.h"
+#include "grading/interrupt.h"
+#include "grading/options.h"
+#include "grading/report.h"
+#include "grading/score.h"
+#include "grading/summary.h"
+#include "grading/workspace.h"
+
+/* What lasts as long as a run. */
+struct grade {
+    struct run run;
+    struct report report;
+    struct summary summary;
+    char *home, *sources[SUBMISSION_FILES];
+};
+
+/* option: what the problem is with, or "" */
+static int usage_error(const char *option, char *problem)
+{
+    fprintf(stderr, "grade: %s%s\n", option, problem);
+    free(problem);
+    return EXIT_USAGE;
+}
+
+static void choose_device(struct grade *grade, const char *wanted, struct gpus *gpus)
+{
+    *gpus = (struct gpus){0};
+    if (strcmp(wanted, "cpu") != 0)
+        gpus_probe(gpus);
+    bool automatic = strcmp(wanted, "auto") == 0;
+    grade->run.device = automatic ? (gpus_usable(gpus) ? "cuda" : "cpu") : wanted;
+}
+
+/* A result for every selected criterion: blocked at once where this machine lacks what it needs. */
+static void prepare_results(struct grade *grade, const struct options *options,
+                            const struct gpus *gpus)
+{
+    struct run *run = &grade->run;
+    run->count = options->count;
+    run->results = alloc_or_fault((size_t)run->count * sizeof *run->results);
+    for (int i = 0; i < run->count; i++) {
+        struct result *result = &run->results[i];
+        result->criterion = options->selected[i];
+        result->log = report_log(&grade->report, result->criterion->id);
+        result->reason = gpus_block(gpus, run->device, result->criterion);
+        result->status = result->reason ? STATUS_BLOCKED : STATUS_PENDING;
+    }
+}
+
+static void prepare(struct grade *grade, const struct options *options,
+                    const struct submission *submission)
+{
+    struct run *run = &grade->run;
+    struct gpus gpus;
+    choose_device(grade, options->device, &gpus);
+    run->home = grade->home;
+    run->seed = options->seed;
+    run->timeout_s = options->timeout_s;
+    run->folder = workspace_create();
+    submission_write(submission, run->folder, grade->sources);
+    for (int i = 0; i < SUBMISSION_FILES; i++)
+        run->sources[i] = grade->sources[i];
+    prepare_results(grade, options, &gpus);
+    report_begin(&grade->report, facts_json(options, run, submission, &gpus), run);
+    summary_begin(&grade->summary, stdout, options->color, options->quiet, run);
+}
+
+static void result_finished(void *context, struct result *result)
+{
+    struct grade *grade = context;
+    summary_result(&grade->summary, result);
+    report_update(&grade->report, &grade->run, "running", NULL);
+}
+
+_Noreturn static void end_in_fault(struct grade *grade, const char *why)
+{
+    report_update(&grade->report, &grade->run, "fault", why);
+    workspace_remove();
+    fault("%s", why);
+}
+
+static int end_interrupted(struct grade *grade)
+{
+    int signal = interrupt_signal();
+    report_update(&grade->report, &grade->run, "interrupted", interrupt_name(signal));
+    fprintf(stderr, "grade: ended by %s\n", interrupt_name(signal));
+    return 128 + signal;
+}
+
+static int end_complete(struct grade *grade, const char *output)
+{
+    struct score score = score_of(&grade->run);
+    for (int i = 0; i < grade->run.count; i++) {
+        if (grade->run.results[i].status == STATUS_BLOCKED)
+            summary_result(&grade->summary, &grade->run.results[i]);
+    }
+    report_update(&grade->report, &grade->run, "complete", NULL);
+    if (grade->report.broken)
+        end_in_fault(grade, grade->report.broken);
+    summary_end(&grade->summary, &grade->run, output);
+    return score_status(&score);
+}
+
+static int run_and_report(struct grade *grade, const char *output)
+{
+    char *why = NULL;
+    if (run_criteria(&grade->run, result_finished, grade, &interrupt_flag, &why) == 0)
+        return end_complete(grade, output);
+    if (why)
+        end_in_fault(grade, why);
+    return end_interrupted(grade);
+}
+
+static void release(struct grade *grade)
+{
+    for (int i = 0; i < grade->run.count; i++) {
+        struct result *result = &grade->run.results[i];
+        free(result->reason);
+        free(result->log);
+        json_decref(result->measurements);
+    }
+    free(grade->run.results);
+    for (int i = 0; i < SUBMISSION_FILES; i++)
+        free(grade->sources[i]);
+    free(grade->home);
+    report_close(&grade->report);
+}
+
+static int grade_submission(const struct options *options)
+{
+    struct grade grade = {.home = home_find()};
+    struct submission submission;
+    char *problem = NULL;
+    int status;
+    if (submission_read(options->submission, grade.home, &submission, &problem) < 0) {
+        status = usage_error(options->submission ? "--submission " : "", problem);
+    } else if (report_open(&grade.report, options->output, &problem) < 0) {
+        status = usage_error("", problem);
+        submission_free(&submission);
+    } else {
+        interrupt_watch();
+        prepare(&grade, options, &submission);
+        submission_free(&submission);
+        status = run_and_report(&grade, options->output);
+    }
+    release(&grade);
+    return status;
+}
+
+static int command_main(int argc, char **argv)
+{
+    struct options options;
+    char *problem = NULL;
+    if (options_parse(argc, argv, &options, &problem) < 0)
+        return usage_error("", problem);
+    switch (options.action) {
+    case ACTION_HELP:
+        options_help(stdout);
+        return 0;
+    case ACTION_LIST:
+        options_list(stdout, &options);
+        return 0;
+    case ACTION_VERSION:
+        puts("grade " GRADE_VERSION);
+        return 0;
+    case ACTION_GRADE:
+        break;
+    }
+    return grade_submission(&options);
+}
+
+int main(int argc, char **argv)
+{
+    const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+    const char *role = slash ? slash + 1 : argc > 0 ? argv[0] : "";
+    if (strcmp(role, "grade-criterion") == 0)
+        return criterion_main(argc, argv);
+    if (strcmp(role, "grade-subject") == 0)
+        return subject_main(argc, argv);
+    return command_main(argc, argv);
+}

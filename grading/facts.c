@@ -1,0 +1,90 @@
+#include "grading/facts.h"
+
+#include <nettle/version.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <zip.h>
+
+#ifndef USE_ACCELERATE
+#include <cblas.h>
+#endif
+
+#include "grading/report.h"
+
+static json_t *timestamp_json(void)
+{
+    char text[32];
+    time_t now = time(NULL);
+    struct tm utc;
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    return json_string(text);
+}
+
+static const char *compiler_name(void)
+{
+#ifdef __clang__
+    return __VERSION__; /* "Clang 14.0.6" */
+#else
+    return "gcc " __VERSION__;
+#endif
+}
+
+static json_t *blas_json(void)
+{
+#ifdef USE_ACCELERATE
+    return json_string("Accelerate");
+#else
+    return report_text(openblas_get_config());
+#endif
+}
+
+static json_t *versions_json(const struct utsname *machine)
+{
+    json_t *versions = json_object();
+    report_put(versions, "grade", json_string(GRADE_VERSION));
+    report_put(versions, "compiler", report_text(compiler_name()));
+    report_put(versions, "blas", blas_json());
+    report_put(versions, "jansson", report_text(jansson_version_str()));
+    report_put(versions, "libzip", report_text(zip_libzip_version()));
+    report_put(versions, "nettle",
+               json_sprintf("%d.%d", nettle_version_major(), nettle_version_minor()));
+    report_put(versions, "system",
+               json_sprintf("%s %s %s", machine->sysname, machine->release, machine->machine));
+    return versions;
+}
+
+static json_t *gpu_names_json(const struct gpus *gpus)
+{
+    json_t *names = json_array();
+    for (int i = 0; i < gpus->count; i++)
+        json_array_append_new(names, report_text(gpus->names[i]));
+    return names;
+}
+
+static json_t *hashes_json(const struct submission *submission)
+{
+    json_t *hashes = json_object();
+    for (int i = 0; i < SUBMISSION_FILES; i++)
+        report_put(hashes, submission_names[i], json_string(submission->files[i].sha256));
+    return hashes;
+}
+
+json_t *facts_json(const struct options *options, const struct run *run,
+                   const struct submission *submission, const struct gpus *gpus)
+{
+    struct utsname machine;
+    json_t *facts = json_object();
+    uname(&machine);
+    report_put(facts, "schema_version", json_integer(REPORT_SCHEMA_VERSION));
+    report_put(facts, "timestamp_utc", timestamp_json());
+    report_put(facts, "device", json_string(run->device));
+    report_put(facts, "host", report_text(machine.nodename));
+    report_put(facts, "gpu_names", gpu_names_json(gpus));
+    report_put(facts, "versions", versions_json(&machine));
+    report_put(facts, "submission", report_text(options->submission));
+    report_put(facts, "source_sha256", hashes_json(submission));
+    report_put(facts, "section", json_string(options->section));
+    report_put(facts, "seed", json_integer((json_int_t)run->seed));
+    report_put(facts, "timeout_seconds", json_real(run->timeout_s));
+    return facts;
+}
