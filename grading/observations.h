@@ -19,6 +19,7 @@
 #include <stddef.h>
 
 #include "criteria/criterion.h"
+#include "grading/subject.h"
 
 enum { OBSERVATIONS_MAX_BYTES = 256 << 20, OBSERVATIONS_MAX_RECORDS = 100 * 1000 };
 
@@ -33,9 +34,6 @@ enum observation_kind {
     OBSERVATION_FAILURE,
     OBSERVATION_END,
 };
-
-/* subject_record - append one whole record to what this subject sends. Defined with the subject. */
-void subject_record(struct subject *s, const void *bytes, size_t n);
 
 /* observe_end - the last record: without it the observations are not complete */
 void observe_end(struct subject *s);

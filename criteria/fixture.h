@@ -1,0 +1,53 @@
+#ifndef CRITERIA_FIXTURE_H
+#define CRITERIA_FIXTURE_H
+/* fixture.h - models, data and small tools that several criteria share.
+ *
+ * Most criteria run twice: on the assignment's public values, and on values drawn for this run, so
+ * that an output learnt by heart helps nobody. Everything is on the CPU, and borrowed from the
+ * scope. */
+#include "criteria/criterion.h"
+#include "runtime/ops.h"
+
+enum values { PUBLIC_VALUES, DRAWN_VALUES, VALUES_COUNT };
+
+/* values_name - "the public values", "the values drawn for this run" */
+const char *values_name(enum values values);
+
+/* drawn_tensor - standard normal values, FLOAT32 */
+struct tensor *drawn_tensor(struct rng *rng, int ndim, const int64_t *shape);
+
+/* fixture_model - Linear(4, 8), Tanh, Linear(8, 2) in FLOAT32; drawn ones differ by `name` too */
+struct module *fixture_model(enum values values, uint64_t seed, const char *name);
+
+/* batch - inputs (rows, 4) and targets (rows, 2): 8 rows of public values, 12 of drawn ones */
+struct batch {
+    struct tensor *inputs, *targets;
+};
+struct batch fixture_batch(enum values values, uint64_t seed, int index);
+
+/* batch_slice - `rows` rows from `start` on. batch_shard - rank `rank`'s equal share of as many rows
+ * as can be shared equally. batch_whole - all those rows. batch_to, batch_cast - both tensors moved */
+struct batch batch_slice(struct batch batch, int64_t start, int64_t rows);
+struct batch batch_shard(struct batch batch, int rank, int world_size);
+struct batch batch_whole(struct batch batch, int world_size);
+struct batch batch_to(struct batch batch, struct device device);
+struct batch batch_cast(struct batch batch, enum dtype dtype);
+
+/* lopsided_loss - mean((1.5 output - target)²): output and target cannot be exchanged */
+struct tensor *lopsided_loss(struct tensor *output, struct tensor *target);
+
+/* pipe_stages - one, two or three stages, 4 columns in and 3 out, with values drawn for this run:
+ * [Linear(4, 7) + Tanh, Linear(7, 3)], with Linear(7, 7) between; alone, both in one */
+struct module **pipe_stages(int count, uint64_t seed);
+
+/* stage_device_like - where stage `stage` belongs, on the kind of machine that `device` is of */
+struct device stage_device_like(struct device device, int stage);
+
+/* parameter_count - elements of all parameters together */
+int64_t parameter_count(const struct module *model);
+
+/* call_failed - after a student's call: true if an error is pending or `failure` (what it returned
+ * was NULL, -1 or NAN), and then recorded as the reason to fail */
+bool call_failed(struct subject *s, bool failure, const char *what, ...)
+    __attribute__((format(printf, 3, 4)));
+#endif
