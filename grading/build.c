@@ -1,0 +1,272 @@
+#define _GNU_SOURCE
+#include "grading/build.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "grading/crash.h"
+#include "grading/fault.h"
+#include "grading/text.h"
+#include "runtime/scope.h"
+
+#ifndef STUDENT_CFLAGS
+#define STUDENT_CFLAGS "" /* what make found to be needed for the headers of the libraries */
+#endif
+
+enum { COMPILE_SECONDS = 60, ARGUMENTS = 48, ERRORS_SHOWN = 3, DISK_LEAST_BYTES = 1 << 20 };
+
+static const struct process_limits limits = {
+    .wall_s = COMPILE_SECONDS,
+    .memory_bytes = 3ULL << 30,
+    .file_bytes = 256 << 20,
+};
+
+/* ---- command lines, in the scope ---- */
+
+struct command {
+    int n;
+    const char *at[ARGUMENTS + 1];
+};
+
+static void command_add(struct command *command, const char *argument)
+{
+    if (command->n == ARGUMENTS)
+        fault("the compiler's command line has more than %d arguments", ARGUMENTS);
+    command->at[command->n++] = argument;
+}
+
+/* The words of a line, as in CC="ccache gcc"; there is no quoting. */
+static void command_add_words(struct command *command, const char *line)
+{
+    char *rest = scope_printf("%s", line), *word;
+    while ((word = strsep(&rest, " \t\n")))
+        if (*word)
+            command_add(command, word);
+}
+
+static void command_add_compiler(struct command *command)
+{
+    const char *compiler = getenv("CC");
+    command_add_words(command, compiler && *compiler ? compiler : "cc");
+    if (command->n == 0)
+        command_add(command, "cc");
+}
+
+/* Frame pointers and no sibling calls: a crash is found in the student's line. */
+static void compile_command(const struct build *build, struct command *command)
+{
+    command_add_compiler(command);
+    command_add_words(command, "-std=gnu17 -O1 -g -fPIC -fno-omit-frame-pointer -Wall "
+                               "-fno-optimize-sibling-calls -fdiagnostics-color=never");
+    command_add(command, scope_printf("-fdebug-prefix-map=%s=.", build->folder));
+    command_add_words(command, "-include weak.h -iquote");
+    command_add(command, scope_printf("%s/assignment", build->home));
+    command_add(command, "-I");
+    command_add(command, build->home);
+    command_add_words(command, STUDENT_CFLAGS);
+    command_add_words(command, "-c -o student.o");
+    command_add(command, scope_printf("assignment/%s", build->file));
+}
+
+static void link_command(const struct library *library, struct command *command)
+{
+    command_add_compiler(command);
+#ifdef __APPLE__
+    command_add_words(command, "-dynamiclib -undefined dynamic_lookup");
+#else
+    command_add_words(command, "-shared -Wl,-Bsymbolic");
+#endif
+    command_add(command, "-o");
+    command_add(command, library->path);
+    command_add(command, "student.o");
+    if (library->supplied)
+        command_add(command, scope_printf("%s/" BUILD_FOLDER "/criteria/supplied/%s.o",
+                                          library->build->home, library->supplied));
+}
+
+/* ---- what went wrong, and whose fault it is ---- */
+
+static bool is_short_of_disk(const char *folder)
+{
+    struct statvfs disk;
+    return statvfs(folder, &disk) == 0 && disk.f_bavail * disk.f_frsize < DISK_LEAST_BYTES;
+}
+
+/* A compiler that could not do its work says so in a line of its own ("cc: fatal error: cannot
+ * execute 'cc1': ..."); lines about the student's text begin with the file's name. */
+static const char *machine_complaint(const char *log)
+{
+    const int errors[] = {ENOSPC, EAGAIN, EMFILE, ENFILE, EROFS, EDQUOT};
+    char *rest = scope_printf("%s", log), *line;
+    while ((line = strsep(&rest, "\n"))) {
+        if (strncmp(line, "assignment/", 11) == 0 || *line == ' ')
+            continue;
+        for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
+            if (strstr(line, strerror(errors[i])))
+                return line;
+        if (strstr(line, "cannot execute"))
+            return line;
+    }
+    return NULL;
+}
+
+static const char *machine_fault(const struct build *build, const struct process *process,
+                                 const char *log)
+{
+    const char *complaint;
+    if (process->start_error)
+        return scope_printf("cannot run the compiler %s: %s", process->program,
+                            strerror(process->start_error));
+    if (is_short_of_disk(build->folder))
+        return scope_printf("no space left in %s", build->folder);
+    if ((complaint = machine_complaint(log)))
+        return scope_printf("the compiler cannot work: %s", complaint);
+    return NULL;
+}
+
+static bool is_error(const char *line)
+{
+    return strstr(line, ": error: ") || strstr(line, ": fatal error: ") ||
+           strstr(line, "undefined reference") || strstr(line, "multiple definition");
+}
+
+/* The first errors in the log, one per line; or its first line. */
+static const char *first_errors(const char *log)
+{
+    char *rest = scope_printf("%s", log), *line;
+    const char *errors = "";
+    for (int n = 0; n < ERRORS_SHOWN && (line = strsep(&rest, "\n"));)
+        if (is_error(line)) {
+            errors = scope_printf("%s%s%s", errors, n ? "\n" : "", line);
+            n++;
+        }
+    return *errors ? errors : scope_printf("%.*s", (int)strcspn(log, "\n"), log);
+}
+
+static char *student_fault(const struct build *build, const struct process *process,
+                           const char *log)
+{
+    if (process->late)
+        return format_or_fault("assignment/%s took longer than %d s to compile", build->file,
+                               COMPILE_SECONDS);
+    if (WIFSIGNALED(process->wait_status))
+        return format_or_fault("assignment/%s does not compile: %s ended the compiler", build->file,
+                               signal_name(WTERMSIG(process->wait_status)));
+    return format_or_fault("assignment/%s does not compile:\n%s", build->file, first_errors(log));
+}
+
+/* Keep what a compiler or linker said, and judge its end. returns: true if it succeeded */
+static bool account(struct build *build, struct process *process)
+{
+    SCOPE;
+    char *log = capture_text(&process->output);
+    bool succeeded = process_succeeded(process);
+    if (!succeeded && !build->fault) {
+        const char *machine = machine_fault(build, process, log);
+        if (machine)
+            build->fault = format_or_fault("%s", machine);
+        else if (!build->reason)
+            build->reason = student_fault(build, process, log);
+    }
+    char *all = format_or_fault("%s%s", build->log, log);
+    free(build->log);
+    free(log);
+    build->log = all;
+    process_close(process);
+    return succeeded;
+}
+
+/* ---- the steps ---- */
+
+static void start(struct build *build, struct process *process, const struct command *command)
+{
+    process->program = command->at[0];
+    process->arguments = command->at;
+    process->folder = build->folder;
+    process->limits = limits;
+    int error = process_start(build->all, process);
+    if (error && !build->fault)
+        build->fault = format_or_fault("cannot start the compiler: %s", strerror(error));
+}
+
+static void link_ended(struct process *process)
+{
+    struct library *library = process->context;
+    library->ready = account(library->build, process);
+    library->build->finished(library);
+}
+
+static void link_start(struct library *library)
+{
+    SCOPE;
+    struct command command = {0};
+    link_command(library, &command);
+    library->link.ended = link_ended;
+    library->link.context = library;
+    start(library->build, &library->link, &command);
+}
+
+static void compile_ended(struct process *process)
+{
+    struct build *build = process->context;
+    bool succeeded = account(build, process);
+    for (int i = 0; i < build->library_count; i++)
+        if (succeeded && !build->fault)
+            link_start(&build->libraries[i]);
+        else
+            build->finished(&build->libraries[i]);
+}
+
+/* The compiler sees the file under the name that the student knows: assignment/FILE in its folder.
+ */
+static bool prepare_folder(const struct build *build)
+{
+    const char *assignment = scope_printf("%s/assignment", build->folder);
+    if (mkdir(build->folder, 0700) < 0 || mkdir(assignment, 0700) < 0 ||
+        symlink(build->source, scope_printf("%s/%s", assignment, build->file)) < 0)
+        return false;
+    FILE *weak = fopen(scope_printf("%s/weak.h", build->folder), "we");
+    if (!weak)
+        return false;
+    for (int i = 0; i < build->library_count; i++)
+        if (build->libraries[i].supplied)
+            fprintf(weak, "#pragma weak %s\n", build->libraries[i].supplied);
+    return fclose(weak) == 0;
+}
+
+void build_start(struct build *build, struct processes *all)
+{
+    SCOPE;
+    build->all = all;
+    build->log = format_or_fault("%s", "");
+    for (int i = 0; i < build->library_count; i++) {
+        struct library *library = &build->libraries[i];
+        library->build = build;
+        library->path = format_or_fault("%s/%s.so", build->folder,
+                                        library->supplied ? library->supplied : "student");
+    }
+    if (!prepare_folder(build)) {
+        build->fault = format_or_fault("cannot write in %s: %s", build->folder, strerror(errno));
+        return;
+    }
+    struct command command = {0};
+    compile_command(build, &command);
+    build->compile.ended = compile_ended;
+    build->compile.context = build;
+    start(build, &build->compile, &command);
+}
+
+void build_close(struct build *build)
+{
+    for (int i = 0; i < build->library_count; i++)
+        free(build->libraries[i].path);
+    free(build->log);
+    free(build->reason);
+    free(build->fault);
+}
