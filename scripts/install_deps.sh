@@ -4,9 +4,9 @@
 # nothing happens.
 set -euo pipefail
 
-debian=(gcc libc6-dev make pkg-config binutils libopenblas-dev libjansson-dev libzip-dev)
+debian=(gcc libc6-dev make pkg-config binutils libopenblas-dev libjansson-dev libzip-dev nettle-dev)
 debian_tests=(check clang zip unzip python3-torch)
-brew=(pkg-config jansson libzip)
+brew=(pkg-config jansson libzip nettle)
 brew_tests=(check)
 
 say() { printf 'install_deps: %s\n' "$*" >&2; }
@@ -63,7 +63,7 @@ if command -v dpkg-query >/dev/null; then
 elif command -v brew >/dev/null; then
     xcode-select -p >/dev/null 2>&1 || die "no compiler: run xcode-select --install"
     install_brew "${brew[@]}"
-elif ! pkg-config --exists jansson libzip openblas; then
+elif ! pkg-config --exists jansson libzip nettle openblas; then
     die "neither Debian nor Homebrew: install gcc, make, pkg-config and the development files of" \
-        "OpenBLAS, jansson and libzip"
+        "OpenBLAS, jansson, libzip and nettle"
 fi
