@@ -1,0 +1,156 @@
+#define _GNU_SOURCE
+#include "grading/judge.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "grading/fault.h"
+#include "grading/observations.h"
+#include "grading/rubric.h"
+#include "grading/run.h"
+
+/* ---- what criterion.h offers ---- */
+
+uint64_t judge_seed(const struct judge *j)
+{
+    return j->seed;
+}
+
+struct device judge_device(const struct judge *j, int rank)
+{
+    return j->device == DEVICE_CPU ? CPU : CUDA(rank);
+}
+
+const struct observations *judge_observations(const struct judge *j, int world_size, int rank)
+{
+    struct inhabitant *subject = worlds_find(j->worlds, world_size, rank);
+    return subject ? subject->observations : NULL;
+}
+
+/* Student code chose what is under this name: only a regular file is looked at. */
+const char *judge_file(struct judge *j, int world_size, int rank, const char *name)
+{
+    struct inhabitant *subject = worlds_find(j->worlds, world_size, rank);
+    const char *path = subject ? scope_printf("%s/%s", subject->folder, name) : NULL;
+    struct stat file;
+    return path && lstat(path, &file) == 0 && S_ISREG(file.st_mode) ? path : NULL;
+}
+
+void judge_measured(struct judge *j, const char *key, json_t *value)
+{
+    if (!j->measurements)
+        j->measurements = json_object();
+    if (json_object_set_new(j->measurements, key, value) < 0)
+        fault("out of memory");
+}
+
+/* ---- the verdict ---- */
+
+/* The trusted half alone decides here. It has no excuse: if it cannot compute, that is a fault. */
+static enum status judge(struct judge *j)
+{
+    bool passed = j->criterion->judge(j);
+    if (error_occurred() || (!passed && !j->reason))
+        fault("criterion %s cannot judge: %s", j->criterion->id,
+              error_occurred() ? error_message(error_pending()) : "it gives no reason");
+    return passed ? STATUS_PASSED : STATUS_FAILED;
+}
+
+static void write_log(const struct judge *j, const char *path, const char *verdict)
+{
+    FILE *log = fopen(path, "ae");
+    if (!log)
+        fault("cannot write %s: %s", path, strerror(errno));
+    for (int i = 0; i < j->worlds->count; i++) {
+        struct inhabitant *subject = &j->worlds->at[i];
+        char *output = capture_text(&subject->process.output);
+        fprintf(log, "---- rank %d of %d %s after %.3f s%s\n%s", subject->rank, subject->world_size,
+                inhabitant_end(subject), subject->process.seconds,
+                *output ? ", having printed:" : "", output);
+        free(output);
+    }
+    fprintf(log, "---- %s%s%s\n", verdict, j->reason ? ": " : "", j->reason ? j->reason : "");
+    if (fclose(log) != 0)
+        fault("cannot write %s: %s", path, strerror(errno));
+}
+
+static void write_verdict(const struct judge *j, const char *verdict)
+{
+    json_t *object = json_pack("{s:s, s:s*, s:O*}", "status", verdict, "reason", j->reason,
+                               "measurements", j->measurements);
+    if (!object || json_dumpfd(object, PROCESS_DATA, JSON_COMPACT) < 0)
+        fault("criterion %s cannot hand over its verdict", j->criterion->id);
+    json_decref(object);
+}
+
+/* Reasons hold what student code said. */
+static void clean_reason(struct judge *j, const char *reason)
+{
+    if (!reason && !j->reason)
+        return;
+    char *clean = clean_or_fault(reason ? reason : j->reason);
+    free(j->reason);
+    j->reason = clean;
+}
+
+static enum status decide(struct judge *j)
+{
+    const char *reason = NULL;
+    enum status status = (enum status)worlds_outcome(j->worlds, &reason);
+    if (status == STATUS_PENDING)
+        status = judge(j);
+    clean_reason(j, status == STATUS_PASSED ? NULL : reason);
+    return status;
+}
+
+/* ---- the role ---- */
+
+static volatile bool told_to_stop;
+
+static void on_stop(int signal)
+{
+    (void)signal;
+    told_to_stop = true;
+}
+
+int criterion_main(int argc, char **argv)
+{
+    const struct criterion *criterion =
+        argc == CRITERION_ARGUMENTS ? rubric_find(argv[CRITERION_ID]) : NULL;
+    if (!criterion)
+        fault("grade-criterion: wrong arguments");
+    struct worlds worlds = {
+        .criterion = criterion,
+        .executable = argv[CRITERION_EXECUTABLE],
+        .device = argv[CRITERION_DEVICE],
+        .library = argv[CRITERION_LIBRARY],
+        .folder = argv[CRITERION_FOLDER],
+        .seed = strtoull(argv[CRITERION_SEED], NULL, 10),
+        .timeout_s = strtod(argv[CRITERION_TIMEOUT], NULL),
+    };
+    struct judge j = {
+        .criterion = criterion,
+        .seed = worlds.seed,
+        .device = strcmp(worlds.device, "cpu") == 0 ? DEVICE_CPU : DEVICE_CUDA,
+        .worlds = &worlds,
+    };
+    SCOPE;
+    signal(SIGTERM, on_stop);
+    bool observed = worlds_observe(&worlds, &told_to_stop);
+    signal(SIGTERM, SIG_DFL);
+    if (!observed)
+        return 128 + SIGTERM;
+    enum status status = decide(&j);
+    write_log(&j, argv[CRITERION_LOG], status_name(status));
+    write_verdict(&j, status_name(status));
+    worlds_close(&worlds);
+    free(j.reason);
+    json_decref(j.measurements);
+    return status == STATUS_PASSED ? 0 : status == STATUS_TIMEOUT ? 124 : 1;
+}
