@@ -75,28 +75,6 @@ struct tensor *lopsided_loss(struct tensor *output, struct tensor *target)
     return tensor_mean(tensor_square(tensor_sub(tensor_scale(output, 1.5), target)));
 }
 
-struct module **pipe_stages(int count, uint64_t seed)
-{
-    struct rng rng;
-    draws_seed(&rng, seed, "pipe stages");
-    struct module *first = linear_new(4, 7, FLOAT32, CPU, &rng);
-    struct module *middle = linear_new(7, 7, FLOAT32, CPU, &rng);
-    struct module *last = linear_new(7, 3, FLOAT32, CPU, &rng);
-    struct module **stages = scope_alloc(3 * sizeof *stages);
-    stages[0] = count == 1 ? sequential_new(MODULES(first, tanh_new(), last))
-                           : sequential_new(MODULES(first, tanh_new()));
-    if (count == 3)
-        stages[1] = middle;
-    if (count >= 2)
-        stages[count - 1] = last;
-    return stages;
-}
-
-struct device stage_device_like(struct device device, int stage)
-{
-    return device.kind == DEVICE_CPU ? CPU : CUDA(stage % 2);
-}
-
 int64_t parameter_count(const struct module *model)
 {
     int64_t count = 0;

@@ -36,13 +36,6 @@ struct batch batch_cast(struct batch batch, enum dtype dtype);
 /* lopsided_loss - mean((1.5 output - target)²): output and target cannot be exchanged */
 struct tensor *lopsided_loss(struct tensor *output, struct tensor *target);
 
-/* pipe_stages - one, two or three stages, 4 columns in and 3 out, with values drawn for this run:
- * [Linear(4, 7) + Tanh, Linear(7, 3)], with Linear(7, 7) between; alone, both in one */
-struct module **pipe_stages(int count, uint64_t seed);
-
-/* stage_device_like - where stage `stage` belongs, on the kind of machine that `device` is of */
-struct device stage_device_like(struct device device, int stage);
-
 /* parameter_count - elements of all parameters together */
 int64_t parameter_count(const struct module *model);
 

@@ -95,8 +95,8 @@ static double local_backward(struct judge *j, const struct scenario *c, int step
 static void step_along_mean(struct module *const *models, int world_size)
 {
     NO_GRAD;
-    struct named_tensors *parameters[WORLDS_MAX];
-    for (int r = 0; r < world_size; r++)
+    struct named_tensors *parameters[WORLDS_MAX] = {module_named_parameters(models[0])};
+    for (int r = 1; r < world_size; r++)
         parameters[r] = module_named_parameters(models[r]);
     for (int i = 0; i < parameters[0]->n; i++) {
         struct tensor *mean = tensor_clone(tensor_grad(parameters[0]->at[i].tensor));

@@ -1,0 +1,371 @@
+/* 2.2: pipe_forward's submits and receives, the threads its stages run in, its outputs, grad mode
+ * and errors. The schedule is the grader's own. */
+#include <dirent.h>
+#include <string.h>
+#include <time.h>
+
+#include "criteria/fixture.h"
+#include "criteria/pipe_fixture.h"
+
+/* One pipe each, given these batches one after the other, each with and without grad mode. */
+static const struct session {
+    int64_t split;
+    int batches;
+    int64_t rows[3];
+} sessions[] = {
+    {1, 1, {1}}, {3, 1, {7}}, {8, 1, {3}}, {1, 1, {8}}, {2, 1, {6}}, {3, 3, {2, 7, 9}},
+};
+enum { SESSIONS = sizeof sessions / sizeof *sessions };
+
+/* One call of pipe_forward. */
+struct call {
+    int stages, session, batch;
+    int64_t split, rows;
+    bool grad;
+};
+
+/* next_call - go on to the next of all calls; start with all zero. false: that was the last */
+static bool next_call(struct call *c)
+{
+    bool first = c->stages == 0;
+    c->grad = !c->grad;
+    if (c->grad && !first && ++c->batch == sessions[c->session].batches) {
+        c->batch = 0;
+        c->session++;
+    }
+    if (first || c->session == SESSIONS) {
+        c->session = 0;
+        c->stages++;
+    }
+    c->split = sessions[c->session].split;
+    c->rows = sessions[c->session].rows[c->batch];
+    return c->stages <= PIPE_STAGES_MAX;
+}
+
+static const char *call_key(const struct call *c)
+{
+    return scope_printf("%d %d %d %d", c->stages, c->session, c->batch, c->grad);
+}
+
+static struct tensor *call_inputs(const struct call *c, uint64_t seed)
+{
+    struct rng rng;
+    draws_seed(&rng, seed, scope_printf("forward %d", c->session * 3 + c->batch));
+    return drawn_tensor(&rng, SHAPE(c->rows, 4));
+}
+
+/* A stage that fails, on one of its microbatches. */
+static const struct error_type StageError = {"StageError"};
+static const struct failing_case {
+    int stages;
+    int64_t split, rows;
+    int stage, microbatch;
+} failing_cases[] = {{1, 3, 7, 0, 1}, {2, 3, 7, 1, 2}, {2, 1, 3, 0, 0}, {3, 2, 9, 1, 3}, {3, 4, 4, 2, 0}};
+enum { FAILING_CASES = sizeof failing_cases / sizeof *failing_cases };
+
+static const char *failing_message(uint64_t seed, int index)
+{
+    struct rng rng;
+    draws_seed(&rng, seed, scope_printf("failing stage %d", index));
+    return scope_printf("stage %d fails on purpose (%ju)", failing_cases[index].stage,
+                        (uintmax_t)rng_bits(&rng, 30));
+}
+
+/* ---- observing ---- */
+
+/* The caller's events as numbers: the stage, plus RECEIVED where it is a receive. */
+enum { RECEIVED = 100 };
+
+static void observe_trace(struct subject *s, struct workers *workers, const char *key)
+{
+    struct worker_trace *trace = workers_trace(workers);
+    int64_t *steps = scope_alloc((size_t)trace->n * sizeof *steps), n = 0;
+    for (int i = 0; i < trace->n; i++) {
+        const struct worker_event *event = &trace->at[i];
+        if (event->action == WORKER_SUBMIT || event->action == WORKER_RECEIVE)
+            steps[n++] = event->stage + (event->action == WORKER_RECEIVE ? RECEIVED : 0);
+    }
+    observe_ints(s, steps, n, "%s trace", key);
+}
+
+/* Three numbers per call of a stage's module: thread, task, rows. */
+static void observe_watch(struct subject *s, struct watch *watch, int stage, const char *key)
+{
+    int calls = atomic_load(&watch->calls), n = 0;
+    int64_t numbers[3 * WATCH_CALLS_MAX];
+    for (int i = 0; i < calls && i < WATCH_CALLS_MAX; i++) {
+        numbers[n++] = watch->call[i].thread;
+        numbers[n++] = watch->call[i].task;
+        numbers[n++] = watch->call[i].rows;
+    }
+    observe_ints(s, numbers, n, "%s stage %d", key, stage);
+}
+
+static bool observe_call(struct subject *s, struct test_pipe *test, const struct call *c)
+{
+    SCOPE;
+    const char *key = call_key(c);
+    struct tensor *inputs = tensor_to(call_inputs(c, subject_seed(s)), test->devices[0]);
+    workers_trace_clear(test->pipe.workers);
+    for (int j = 0; j < c->stages; j++)
+        watch_clear(&test->watches[j]);
+    (void)grad_set_enabled(c->grad);
+    struct tensor *output = student(s, pipe_forward)(&test->pipe, inputs);
+    observe_int(s, grad_set_enabled(true), "%s grad mode", key);
+    if (call_failed(s, !output, "pipe_forward of %jd rows at split %jd, %d stages",
+                    (intmax_t)c->rows, (intmax_t)c->split, c->stages))
+        return false;
+    observe_trace(s, test->pipe.workers, key);
+    for (int j = 0; j < c->stages; j++)
+        observe_watch(s, &test->watches[j], j, key);
+    observe_tensor(s, output, "%s output", key);
+    observe_tensor(s, inputs, "%s inputs", key);
+    return true;
+}
+
+static void observe_pipe_parameters(struct subject *s, struct test_pipe *test,
+                                    const struct call *c)
+{
+    int64_t count = 0;
+    for (int j = 0; j < c->stages; j++) {
+        count += parameter_count(test->stages[j]);
+        observe_parameters(s, module_child(test->stages[j], "inner"), "%d %d parameter.%d",
+                           c->stages, c->session, j);
+    }
+    observe_int(s, count, "%d %d parameter count", c->stages, c->session);
+}
+
+static void observe_failing(struct subject *s, int index)
+{
+    SCOPE;
+    const struct failing_case *c = &failing_cases[index];
+    struct test_pipe test;
+    if (!pipe_open(s, &test, c->stages, c->split))
+        return;
+    struct watch *watch = &test.watches[c->stage];
+    watch->error = &StageError;
+    watch->message = failing_message(subject_seed(s), index);
+    watch->fail_at = c->microbatch;
+    struct tensor *inputs = tensor_full(SHAPE(c->rows, 4), 0.5, FLOAT32, test.devices[0]);
+    struct tensor *output = student(s, pipe_forward)(&test.pipe, inputs);
+    observe_int(s, output == NULL, "failing %d: returned NULL", index);
+    observe_error(s, "failing %d: error", index);
+    pipe_close(&test);
+}
+
+static int thread_count(void)
+{
+    DIR *tasks = opendir("/proc/self/task"); /* where there is none, nothing is counted */
+    int count = 0;
+    while (tasks && readdir(tasks))
+        count++;
+    if (tasks)
+        closedir(tasks);
+    return count;
+}
+
+/* A thread that was joined may be listed for a moment longer. */
+static int thread_count_settled(int wanted)
+{
+    for (int i = 0; i < 500 && thread_count() > wanted; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    return thread_count();
+}
+
+/* All calls of one session, from *c on; then *c is the first call of the next.
+ * returns: whether to go on */
+static bool observe_session(struct subject *s, struct call *c, bool *more)
+{
+    SCOPE;
+    const struct call begin = *c;
+    struct test_pipe test;
+    bool good = pipe_open(s, &test, c->stages, c->split);
+    if (!good)
+        return false;
+    while (good && *more && c->stages == begin.stages && c->session == begin.session) {
+        good = observe_call(s, &test, c);
+        *more = next_call(c);
+    }
+    if (good)
+        observe_pipe_parameters(s, &test, &begin);
+    pipe_close(&test);
+    return good;
+}
+
+static void observe(struct subject *s)
+{
+    SCOPE;
+    struct call call = {0};
+    bool more = next_call(&call);
+    if (!observe_session(s, &call, &more))
+        return;
+    int threads = thread_count(); /* after the first use: libraries may keep some */
+    while (more)
+        if (!observe_session(s, &call, &more))
+            return;
+    for (int i = 0; i < FAILING_CASES; i++)
+        observe_failing(s, i);
+    observe_int(s, thread_count_settled(threads) - threads, "threads left");
+}
+
+/* ---- judging ---- */
+
+static int microbatch_count(const struct call *c)
+{
+    return (int)((c->rows + c->split - 1) / c->split);
+}
+
+static const char *call_name(const struct call *c)
+{
+    return scope_printf("pipe_forward of %jd rows at split %jd, %d stage%s", (intmax_t)c->rows,
+                        (intmax_t)c->split, c->stages, c->stages > 1 ? "s" : "");
+}
+
+/* right_trace - per wave: a submit of every pair, then a receive of every pair */
+static int64_t *right_trace(const struct call *c, int64_t *n)
+{
+    int microbatches = microbatch_count(c);
+    int64_t *steps = scope_alloc((size_t)(2 * microbatches * c->stages) * sizeof *steps);
+    *n = 0;
+    for (int wave = 0; wave < microbatches + c->stages - 1; wave++)
+        for (int event = 0; event <= RECEIVED; event += RECEIVED)
+            for (int stage = 0; stage < c->stages; stage++)
+                if (wave - stage >= 0 && wave - stage < microbatches)
+                    steps[(*n)++] = stage + event;
+    return steps;
+}
+
+static const char *step_name(const int64_t *steps, int64_t n, int64_t at)
+{
+    return at >= n ? "the end"
+                   : scope_printf("%s(stage %jd)", steps[at] >= RECEIVED ? "receive" : "submit",
+                                  (intmax_t)steps[at] % RECEIVED);
+}
+
+static bool judge_trace(struct judge *j, const struct observations *o, const struct call *c)
+{
+    int64_t got_n, right_n, at = 0;
+    const int64_t *got = observed_ints(o, scope_printf("%s trace", call_key(c)), &got_n);
+    const int64_t *right = right_trace(c, &right_n);
+    while (at < got_n && at < right_n && got[at] == right[at])
+        at++;
+    return (at == got_n && at == right_n) ||
+           judge_fail(j,
+                      "%s: of its submits and receives, number %jd is %s, expected %s (per wave: "
+                      "one submit for every pair, then one receive for every pair)",
+                      call_name(c), (intmax_t)at + 1, step_name(got, got_n, at),
+                      step_name(right, right_n, at));
+}
+
+/* Call i of the stage: in its own worker, in that worker's task i, with microbatch i's rows. */
+static bool judge_stage(struct judge *j, const struct observations *o, const struct call *c,
+                        int stage)
+{
+    int64_t n;
+    const int64_t *got = observed_ints(o, scope_printf("%s stage %d", call_key(c), stage), &n);
+    for (int64_t i = 0; i < n; i += 3)
+        if (got[i] != stage)
+            return judge_fail(j, "%s: stage %d ran in %s, not in its own worker (workers_submit)",
+                              call_name(c), stage,
+                              got[i] < 0 ? "the calling thread, or one of your own"
+                                         : "another stage's worker");
+    int64_t right[3 * WATCH_CALLS_MAX];
+    int microbatches = microbatch_count(c);
+    for (int i = 0; i < microbatches; i++) {
+        int64_t rows = c->rows - i * c->split;
+        right[3 * i] = stage;
+        right[3 * i + 1] = i;
+        right[3 * i + 2] = rows < c->split ? rows : c->split;
+    }
+    return expect_ints(j, o, scope_printf("%s stage %d", call_key(c), stage), right,
+                       3 * microbatches, "%s: worker, task and rows of every call of stage %d",
+                       call_name(c), stage);
+}
+
+static bool judge_output(struct judge *j, const struct observations *o, const struct call *c)
+{
+    const char *key = scope_printf("%s output", call_key(c));
+    struct module *model = module_cast(pipe_model(c->stages, judge_seed(j)), FLOAT64);
+    struct tensor *inputs = call_inputs(c, judge_seed(j));
+    struct tensor *output = module_forward(model, tensor_cast(inputs, FLOAT64));
+    if (!expect_close(j, o, key, tensor_cast(tensor_detach(output), FLOAT32), 1e-5, 1e-6,
+                      "%s: the output", call_name(c)))
+        return false;
+    struct device device = pipe_stage_device(judge_device(j, 0), c->stages - 1);
+    if (!device_equal(observed_device(o, key), device))
+        return judge_fail(j, "%s: the output is on %s, expected %s, the last stage's device",
+                          call_name(c), device_name(observed_device(o, key)), device_name(device));
+    if (observed_requires_grad(o, key) != c->grad)
+        return judge_fail(j, "%s, with grad mode %s: the output %s", call_name(c),
+                          c->grad ? "on" : "off",
+                          c->grad ? "does not require grad: it was cut from the graph"
+                                  : "requires grad");
+    return expect_equal(j, o, scope_printf("%s inputs", call_key(c)), inputs,
+                        "%s: the inputs, which it must leave alone,", call_name(c));
+}
+
+static bool judge_call(struct judge *j, const struct observations *o, const struct call *c)
+{
+    SCOPE;
+    if (!judge_trace(j, o, c))
+        return false;
+    for (int stage = 0; stage < c->stages; stage++)
+        if (!judge_stage(j, o, c, stage))
+            return false;
+    return judge_output(j, o, c) &&
+           expect_int(j, o, scope_printf("%s grad mode", call_key(c)), c->grad,
+                      "%s: grad mode afterwards (1: on)", call_name(c));
+}
+
+static bool judge_parameters(struct judge *j, const struct observations *o, int stages, int session)
+{
+    SCOPE;
+    struct module *model = pipe_model(stages, judge_seed(j));
+    struct named_tensors *expected = module_named_parameters(model);
+    for (int i = 0; i < expected->n; i++) {
+        const char *name = expected->at[i].name;
+        if (!expect_equal(j, o, scope_printf("%d %d parameter.%s", stages, session, name),
+                          expected->at[i].tensor,
+                          "after pipe_forward, %s of a pipe with %d stages", name, stages))
+            return false;
+    }
+    return expect_int(j, o, scope_printf("%d %d parameter count", stages, session),
+                      parameter_count(model), "the number of parameters of a pipe with %d stages",
+                      stages);
+}
+
+static bool judge_failing(struct judge *j, const struct observations *o, int index)
+{
+    SCOPE;
+    const struct failing_case *c = &failing_cases[index];
+    const char *what =
+        scope_printf("pipe_forward, with a stage %d that fails on microbatch %d, at %d stages,",
+                     c->stage, c->microbatch, c->stages);
+    return expect_raised(j, o, scope_printf("failing %d: error", index), "StageError",
+                         failing_message(judge_seed(j), index), "%s", what) &&
+           expect_int(j, o, scope_printf("failing %d: returned NULL", index), 1,
+                      "%s: whether it returns NULL", what);
+}
+
+static bool judge(struct judge *j)
+{
+    SCOPE;
+    const struct observations *o = judge_observations(j, 1, 0);
+    struct call call = {0};
+    while (next_call(&call))
+        if (!judge_call(j, o, &call))
+            return false;
+    for (int stages = 1; stages <= PIPE_STAGES_MAX; stages++)
+        for (int session = 0; session < SESSIONS; session++)
+            if (!judge_parameters(j, o, stages, session))
+                return false;
+    for (int i = 0; i < FAILING_CASES; i++)
+        if (!judge_failing(j, o, i))
+            return false;
+    return expect_int(j, o, "threads left", 0,
+                      "the number of threads that the calls of pipe_forward leave behind");
+}
+
+CRITERION(forward, .section = "pipeline", .problem = "2.2", .order = 6, .points = 6,
+          .title = "submit/receive order, outputs, output device, no-grad, errors",
+          .file = "pipeline.c", .supplied = "clock_cycles", .observe = observe, .judge = judge);
