@@ -4,8 +4,8 @@
 # nothing happens.
 set -euo pipefail
 
-debian=(gcc libc6-dev make pkg-config binutils libopenblas-dev libjansson-dev libzip-dev nettle-dev)
-debian_tests=(check clang zip unzip python3-torch)
+debian=(gcc libc6-dev make pkg-config binutils zip libopenblas-dev libjansson-dev libzip-dev nettle-dev)
+debian_tests=(check clang unzip python3-torch)
 brew=(pkg-config jansson libzip nettle)
 brew_tests=(check)
 
