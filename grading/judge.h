@@ -15,4 +15,19 @@ struct judge {
     char *reason;          /* the first judge_fail's, or NULL. owns: the judge */
     json_t *measurements;  /* NULL until something was measured */
 };
+
+/* The arguments that the role starts with. Its verdict goes to PROCESS_DATA as JSON: status, and,
+ * as the case may be, reason and measurements. It exits with 0 for passed, 1 for failed, 124 for a
+ * time-out; anything else, or no verdict, is a fault. */
+enum {
+    CRITERION_EXECUTABLE = 1,
+    CRITERION_ID,
+    CRITERION_DEVICE,
+    CRITERION_SEED,
+    CRITERION_TIMEOUT,
+    CRITERION_LIBRARY,
+    CRITERION_FOLDER,
+    CRITERION_LOG,
+    CRITERION_ARGUMENTS
+};
 #endif
