@@ -264,8 +264,11 @@ void build_start(struct build *build, struct processes *all)
 
 void build_close(struct build *build)
 {
-    for (int i = 0; i < build->library_count; i++)
+    for (int i = 0; i < build->library_count; i++) {
+        process_close(&build->libraries[i].link);
         free(build->libraries[i].path);
+    }
+    process_close(&build->compile);
     free(build->log);
     free(build->reason);
     free(build->fault);

@@ -18,7 +18,7 @@ enum { CRASHES = sizeof crashes / sizeof crashes[0] };
 
 /* What the signal handlers must find. */
 static struct {
-    struct status *status;
+    struct status_page *status;
     char library[4096];
 } watch;
 
@@ -147,7 +147,7 @@ static void use_alternate_stack(void)
     sigaltstack(&stack, NULL);
 }
 
-void crash_watch(struct status *status, const char *library)
+void crash_watch(struct status_page *status, const char *library)
 {
     watch.status = status;
     snprintf(watch.library, sizeof watch.library, "%s", library);

@@ -30,7 +30,7 @@ struct stack {
     struct frame at[STACK_FRAMES];
 };
 
-struct status {
+struct status_page {
     struct activity_slot activity[ACTIVITY_SLOTS];
     atomic_int stacks;          /* how many were begun */
     struct stack stack[STACKS]; /* the first is the crash's if there was one */
@@ -44,13 +44,13 @@ struct status {
 
 /* crash_watch - from now on, note crashes and TIME_UP in `status`; frames are those in the library
  * that is loaded from `library`. A crash ends the process with its signal. */
-void crash_watch(struct status *status, const char *library);
+void crash_watch(struct status_page *status, const char *library);
 
 /* ---- in the judge ---- */
 
 /* status_read - a copy of the page behind `descriptor`, made safe to read: texts ended, counts in
  * range. returns: false if there is no whole page */
-bool status_read(int descriptor, struct status *copy);
+bool status_read(int descriptor, struct status_page *copy);
 
 /* stack_place - "at assignment/pipeline.c:41 in pipe_forward", the innermost place in the student's
  * file that can be told, or "" if none. Runs addr2line where there is one; no other processes may

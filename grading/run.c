@@ -350,8 +350,10 @@ static void release(struct execution *execution)
         free((char *)execution->builds[i].folder);
         build_close(&execution->builds[i]);
     }
-    for (int i = 0; i < execution->run->count; i++)
+    for (int i = 0; i < execution->run->count; i++) {
+        process_close(&execution->trials[i].process);
         free(execution->trials[i].folder);
+    }
     free(execution->trials);
 }
 

@@ -15,7 +15,7 @@ static int within(int value, int low, int high)
     return value < low ? low : value > high ? high : value;
 }
 
-static void make_safe(struct status *status)
+static void make_safe(struct status_page *status)
 {
     for (int i = 0; i < ACTIVITY_SLOTS; i++)
         status->activity[i].text[ACTIVITY_BYTES - 1] = '\0';
@@ -30,7 +30,7 @@ static void make_safe(struct status *status)
 }
 
 /* Read, not mapped: a subject may have made the page shorter. */
-bool status_read(int descriptor, struct status *copy)
+bool status_read(int descriptor, struct status_page *copy)
 {
     if (pread(descriptor, copy, sizeof *copy, 0) != (ssize_t)sizeof *copy)
         return false;

@@ -17,7 +17,7 @@ struct subject {
     const char *folder;  /* its private folder */
     void *handle;        /* what dlopen gave for the library */
     int observations;    /* descriptor that takes the observations */
-    struct status *status;
+    struct status_page *status;
 };
 
 /* The descriptors that a subject starts with, besides 0 to 2. */
