@@ -24,8 +24,9 @@ int dist_world_size(void);
 
 /* dist_all_reduce - replace x, in place, by the sum (or min, max) over all ranks
  * errors: -1; NULL passes through; ValueError for DIST_AVG on the TCP backend, which has none (as
- *         gloo), and for a tensor that is not contiguous; TypeError for FLOAT16 sums are computed in
- *         FLOAT32, so none; DistError, TimeoutError. source: torch.distributed.all_reduce */
+ *         gloo), and for a tensor that is not contiguous; DistError, TimeoutError
+ * source: torch.distributed.all_reduce. Values are reduced in rank order, FLOAT16 in FLOAT32 and
+ *         rounded once: the result is the same to the bit on every rank and in every run. */
 int dist_all_reduce(struct tensor *x, enum dist_op op);
 
 /* dist_all_reduce_async - start it and return at once; x must not be touched until work_wait
@@ -58,12 +59,16 @@ struct group_options {
     double timeout_s; /* for connecting and for every wait; 0: 30 s */
 
     /* How ranks find each other, one of:
-     * - listener: this rank's own listening TCP socket (bound to port 0 by whoever starts the ranks;
-     *   taken over and closed) and addresses: "host:port" of every rank's, borrowed
+     * - listener: this rank's own listening TCP socket (bound to port 0 by whoever starts the
+     * ranks; taken over and closed), addresses: "host:port" of every rank's, borrowed, and a token,
+     * any text that only these ranks know (NULL: one is made of the addresses, which keeps out
+     * strays, not attackers)
      * - file: a path that all ranks share; rank 0 listens on any free port of `interface_address`
-     *   ("127.0.0.1" when NULL) and publishes it there, whole (written aside, then renamed) */
+     *   ("127.0.0.1" when NULL) and publishes it there with a random token, readable to its owner
+     *   only, whole (written aside, then renamed). The others listen on `interface_address` too. */
     int listener;
     const char *const *addresses;
+    const char *token;
     const char *file;
     const char *interface_address;
 };

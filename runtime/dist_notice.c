@@ -1,0 +1,157 @@
+/* dist_notice.c - what goes wrong between ranks, in words, and how every rank hears of it. */
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "runtime/dist_tcp.h"
+
+/* How long to wait for the reason after a connection has ended: both ends of a rank's connections
+ * close at about the same time, in either order. */
+enum { LAST_WORDS_MS = 300 };
+
+static const char *op_name(int op)
+{
+    static const char *const names[] = {"sum", "min", "max", "avg"};
+    return op < 4 ? names[op] : "unknown";
+}
+
+static const char *known_dtype_name(int dtype)
+{
+    return dtype <= FLOAT16 ? dtype_name((enum dtype)dtype) : "unknown dtype";
+}
+
+void header_describe(const struct header *header, char text[DESCRIPTION_BYTES])
+{
+    const char *dtype = known_dtype_name(header->dtype), *op = op_name(header->op);
+    unsigned number = header->number;
+    long long count = header->count;
+    const char *unit = count == 1 ? "element" : "elements";
+    switch (header->kind) {
+    case CALL_ALL_REDUCE:
+        snprintf(text, DESCRIPTION_BYTES, "all_reduce #%u (%s, %s, %lld %s)", number, op, dtype,
+                 count, unit);
+        break;
+    case CALL_REDUCE_SCATTER:
+        snprintf(text, DESCRIPTION_BYTES, "reduce_scatter #%u (%s, %s, %lld %s per rank)", number,
+                 op, dtype, count, unit);
+        break;
+    case CALL_ALL_GATHER:
+        snprintf(text, DESCRIPTION_BYTES, "all_gather #%u (%s, %lld %s per rank)", number, dtype,
+                 count, unit);
+        break;
+    case CALL_BROADCAST:
+        snprintf(text, DESCRIPTION_BYTES, "broadcast #%u (root %d, %s, %lld %s)", number,
+                 header->peer, dtype, count, unit);
+        break;
+    case CALL_BARRIER:
+        snprintf(text, DESCRIPTION_BYTES, "barrier #%u", number);
+        break;
+    case CALL_SEND:
+    case CALL_RECV:
+        snprintf(text, DESCRIPTION_BYTES, "%s rank %d #%u (%s, %lld %s)",
+                 header->kind == CALL_SEND ? "send to" : "recv from", header->peer, number, dtype,
+                 count, unit);
+        break;
+    default:
+        snprintf(text, DESCRIPTION_BYTES, "something unknown");
+    }
+}
+
+static bool is_message(const struct header *header)
+{
+    return header->kind == CALL_SEND || header->kind == CALL_RECV;
+}
+
+bool header_agrees(const struct header *mine, int rank, const struct header *theirs, int peer)
+{
+    if (!is_message(mine))
+        return memcmp(mine, theirs, sizeof *mine) == 0;
+    return is_message(theirs) && mine->kind != theirs->kind && mine->peer == peer &&
+           theirs->peer == rank && mine->number == theirs->number && mine->dtype == theirs->dtype &&
+           mine->count == theirs->count;
+}
+
+/* tell_everybody - a fresh connection takes a notice whole without waiting */
+static void tell_everybody(struct group *group)
+{
+    struct mesh *mesh = group->connections;
+    struct notice notice = {.is_timeout = group->failure == &TimeoutError};
+    memcpy(notice.text, group->failure_text, sizeof notice.text);
+    for (int p = 0; p < group->world_size; p++)
+        if (mesh->peers[p].fd[CHANNEL_CONTROL] >= 0)
+            send(mesh->peers[p].fd[CHANNEL_CONTROL], &notice, sizeof notice,
+                 MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+int mesh_fail(struct group *group, const struct error_type *type, const char *format, ...)
+{
+    if (group->failure)
+        return -1;
+    char text[FAILURE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    group_fail(group, type, "%s", text);
+    tell_everybody(group);
+    return -1;
+}
+
+int mesh_fail_mismatch(struct group *group, const struct header *mine, int peer,
+                       const struct header *theirs)
+{
+    char words[2][DESCRIPTION_BYTES];
+    bool first = group->rank < peer; /* the lower rank is named first, whoever notices */
+    header_describe(first ? mine : theirs, words[0]);
+    header_describe(first ? theirs : mine, words[1]);
+    return mesh_fail(group, &DistError, "rank %d called %s while rank %d called %s",
+                     first ? group->rank : peer, words[0], first ? peer : group->rank, words[1]);
+}
+
+/* last_words - whether the peer, or another one, has said why, before its connection ended */
+static bool last_words(struct group *group, int peer)
+{
+    struct peer *gone = &((struct mesh *)group->connections)->peers[peer];
+    double deadline = clock_seconds() + 1e-3 * LAST_WORDS_MS;
+    while (!gone->silent && clock_seconds() < deadline) {
+        struct pollfd control = {.fd = gone->fd[CHANNEL_CONTROL], .events = POLLIN};
+        if (poll(&control, 1, LAST_WORDS_MS) > 0 && mesh_hear(group, peer) < 0)
+            return true;
+    }
+    return false;
+}
+
+int mesh_fail_left(struct group *group, const struct header *mine, int peer, int error)
+{
+    if (last_words(group, peer))
+        return -1;
+    char what[DESCRIPTION_BYTES];
+    header_describe(mine, what);
+    bool closed = !error || error == ECONNRESET || error == EPIPE;
+    return mesh_fail(group, &DistError,
+                     "rank %d left the group (its connection %s) while rank %d was in %s", peer,
+                     closed ? "closed" : strerror(error), group->rank, what);
+}
+
+int mesh_hear(struct group *group, int peer)
+{
+    struct peer *p = &((struct mesh *)group->connections)->peers[peer];
+    ssize_t got = recv(p->fd[CHANNEL_CONTROL], (char *)&p->notice + p->notice_bytes,
+                       sizeof p->notice - p->notice_bytes, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+        return 0;
+    if (got <= 0) {
+        p->silent = true;
+        return 0;
+    }
+    p->notice_bytes += (size_t)got;
+    if (p->notice_bytes < sizeof p->notice)
+        return 0;
+    p->silent = true; /* it has nothing more to say */
+    p->notice.text[FAILURE_BYTES - 1] = '\0';
+    return group_fail(group, p->notice.is_timeout ? &TimeoutError : &DistError, "%s",
+                      p->notice.text);
+}
