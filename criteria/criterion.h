@@ -132,8 +132,9 @@ void judge_measured(struct judge *j, const char *key, json_t *value);
  * expect_equal   the same to the bit
  * expect_int     a number. expect_ints a list
  * expect_number  within the same tolerance rule
- * expect_raised  an error of this type was recorded; message NULL: any
- * expect_no_error */
+ * expect_raised  an error of this type was recorded; type or message NULL: any
+ * expect_no_error
+ * expect_tensor  the rule of expect_close, for a tensor that the judge got by itself; not NULL */
 bool expect_close(struct judge *j, const struct observations *o, const char *key,
                   const struct tensor *expected, double rtol, double atol, const char *what, ...)
     __attribute__((format(printf, 7, 8)));
@@ -153,6 +154,9 @@ bool expect_raised(struct judge *j, const struct observations *o, const char *ke
     __attribute__((format(printf, 6, 7)));
 bool expect_no_error(struct judge *j, const struct observations *o, const char *key,
                      const char *what, ...) __attribute__((format(printf, 4, 5)));
+bool expect_tensor(struct judge *j, const struct tensor *got, const struct tensor *expected,
+                   double rtol, double atol, const char *what, ...)
+    __attribute__((format(printf, 6, 7)));
 
 /* observed_* - a recorded value, for judges that need more than expect_*. The key is not formatted:
  * build it with scope_printf. Absent or of another kind: NULL, or `absent`.

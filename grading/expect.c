@@ -98,6 +98,22 @@ bool expect_equal(struct judge *j, const struct observations *o, const char *key
     return expect_difference(j, o, key, expected, 0, 0, &a);
 }
 
+bool expect_tensor(struct judge *j, const struct tensor *got, const struct tensor *expected,
+                   double rtol, double atol, const char *what, ...)
+{
+    SCOPE;
+    const char *difference = tensor_difference(got, expected, rtol, atol);
+    if (!difference)
+        return true;
+    va_list arguments;
+    va_start(arguments, what);
+    char *about = format(what, arguments);
+    va_end(arguments);
+    judge_fail(j, "%s is wrong: %s", about ? about : "", difference);
+    free(about);
+    return false;
+}
+
 /* ---- numbers ---- */
 
 bool expect_int(struct judge *j, const struct observations *o, const char *key, int64_t expected,
@@ -164,13 +180,14 @@ bool expect_raised(struct judge *j, const struct observations *o, const char *ke
     const char *got_type, *got_message;
     if (!observed_error(o, key, &got_type, &got_message))
         return fail_absent(j, &a);
+    const char *wanted = type ? type : "error";
     if (!*got_type)
-        return fail(j, a, "should have raised %s %s, but raised nothing", a_or_an(type), type);
-    if (strcmp(got_type, type) != 0)
-        return fail(j, a, "should have raised %s %s, but raised %s: %s", a_or_an(type), type,
+        return fail(j, a, "should have raised %s %s, but raised nothing", a_or_an(wanted), wanted);
+    if (type && strcmp(got_type, type) != 0)
+        return fail(j, a, "should have raised %s %s, but raised %s: %s", a_or_an(wanted), wanted,
                     got_type, got_message);
     return !message || strcmp(got_message, message) == 0 ||
-           fail(j, a, "raised %s with the message \"%s\", expected \"%s\"", type, got_message,
+           fail(j, a, "raised %s with the message \"%s\", expected \"%s\"", got_type, got_message,
                 message);
 }
 

@@ -1,0 +1,356 @@
+/* 3.4: save_adapter's files, which the judge opens itself, and what load_adapter makes of good and
+ * bad ones. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "assignment/finetune.h"
+#include "criteria/lora_fixture.h"
+
+/* ---- fixtures ---- */
+
+enum { MODELS = 2 };
+static const char *const model_names[MODELS] = {"the small model", "a nested model"};
+static const char *const saved_names[MODELS] = {"first.pt", "second.adapter"};
+
+/* The small model with adapters on "0" and "2"; the nested one (FLOAT64) on "encoder.proj" alone. */
+static struct module *adapted_model(uint64_t seed, int which)
+{
+    struct module *model = which == 0 ? small_model_lora() : nested_model(seed);
+    if (which == 1) {
+        struct module *base = module_get(model, "encoder.proj");
+        (void)module_set_requires_grad(model, false);
+        (void)module_replace(model, "encoder.proj", lora_linear_new(base, 3, 6));
+    }
+    draw_adapters(model, seed, model_names[which]);
+    return model;
+}
+
+static struct named_tensors *adapters_of(const struct module *model)
+{
+    struct named_tensors *all = module_named_parameters(model), *adapters = named_tensors_new();
+    for (int i = 0; i < all->n; i++)
+        if (is_adapter(all->at[i].name))
+            (void)named_tensors_add(adapters, all->at[i].name, all->at[i].tensor);
+    return adapters;
+}
+
+/* What the files to load hold: other values than the model has. */
+static struct named_tensors *values_to_load(uint64_t seed, int which)
+{
+    struct module *model = adapted_model(seed, which);
+    draw_adapters(model, seed, "values to load");
+    return adapters_of(model);
+}
+
+/* Ways to spoil a file for the small model. Those of the dictionary keep every other entry good, and
+ * different from the model's. */
+static const struct bad_file {
+    const char *name, *what;
+    const char *error; /* NULL: any */
+} bad_files[] = {
+    {"missing-last.pt", "without 2.lora_B", "ValueError"},
+    {"missing-first.pt", "without 0.lora_A", "ValueError"},
+    {"extra.pt", "with an additional 1.lora_A", "ValueError"},
+    {"base-too.pt", "with an additional 0.base.weight", "ValueError"},
+    {"renamed.pt", "with 2.lora_C for 2.lora_B", "ValueError"},
+    {"transposed.pt", "whose last entry has its sizes exchanged", "ValueError"},
+    {"flat.pt", "whose last entry has one dimension of as many elements", "ValueError"},
+    {"wrong-first.pt", "whose first entry has a row too many", "ValueError"},
+    {"empty-dictionary.pt", "with no entries", "ValueError"},
+    {"half.pt", "that ends in the middle", NULL},
+    {"tail.pt", "without its last 30 bytes", NULL},
+    {"corrupt.pt", "with damaged bytes in it", NULL},
+    {"text.pt", "that is a line of text", NULL},
+    {"nothing.pt", "of no bytes", NULL},
+    {"not-there.pt", "that does not exist", NULL},
+};
+enum { MISSING_LAST, MISSING_FIRST, EXTRA, BASE_TOO, RENAMED, TRANSPOSED, FLAT, WRONG_FIRST,
+       EMPTY_DICTIONARY, HALF, TAIL, CORRUPT, TEXT, NOTHING, NOT_THERE, BAD_FILES };
+
+/* ---- making the files, in the subject ---- */
+
+static struct tensor *reshaped(int how, struct tensor *x)
+{
+    if (how == TRANSPOSED)
+        return tensor_contiguous(tensor_transpose(x, 0, 1));
+    if (how == FLAT)
+        return tensor_view(x, SHAPE(-1));
+    return tensor_full(SHAPE(tensor_size(x, 0) + 1, tensor_size(x, 1)), 1, FLOAT32, CPU);
+}
+
+/* The dictionary of a bad file; entries in the model's order, so that the last to be met is bad. */
+static struct named_tensors *bad_dictionary(struct named_tensors *good, int how)
+{
+    struct named_tensors *bad = named_tensors_new();
+    int last = how == EMPTY_DICTIONARY ? -1 : good->n - 1;
+    for (int i = 0; i <= last; i++) {
+        const char *name = good->at[i].name;
+        struct tensor *x = tensor_detach(good->at[i].tensor);
+        if ((how == MISSING_LAST && i == last) || (how == MISSING_FIRST && i == 0))
+            continue;
+        if (how == RENAMED && i == last)
+            name = "2.lora_C";
+        if (((how == TRANSPOSED || how == FLAT) && i == last) || (how == WRONG_FIRST && i == 0))
+            x = reshaped(how, x);
+        (void)named_tensors_add(bad, name, x);
+    }
+    if (how == EXTRA || how == BASE_TOO)
+        (void)named_tensors_add(bad, how == EXTRA ? "1.lora_A" : "0.base.weight",
+                                tensor_full(SHAPE(8, 4), 1, FLOAT32, CPU));
+    return bad;
+}
+
+static void write_file(const char *path, const char *bytes, size_t n)
+{
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(bytes, 1, n, file) != n)
+        (void)raise_error(OSError, "cannot write %s", path);
+    if (file)
+        fclose(file);
+}
+
+static char *read_file(const char *path, size_t *n)
+{
+    FILE *file = fopen(path, "rb");
+    char *bytes = scope_alloc(1 << 16);
+    *n = file ? fread(bytes, 1, 1 << 16, file) : 0;
+    if (file)
+        fclose(file);
+    return bytes;
+}
+
+/* Bytes of a file: the good one cut or damaged, or something else. */
+static void spoil_file(const char *good_path, const char *path, int how)
+{
+    size_t n;
+    char *bytes = read_file(good_path, &n);
+    if (how == TEXT)
+        n = (size_t)snprintf(bytes, 64, "lora_A = 1, lora_B = 2\n");
+    else if (how == NOTHING)
+        n = 0;
+    else if (how == HALF)
+        n /= 2;
+    else if (how == TAIL)
+        n -= n < 30 ? n : 30;
+    for (size_t i = n / 8; how == CORRUPT && i < n; i += 7)
+        bytes[i] ^= 0x5a;
+    write_file(path, bytes, n);
+}
+
+static void make_bad_file(struct subject *s, int how)
+{
+    const char *path = subject_file(s, bad_files[how].name);
+    struct named_tensors *good = values_to_load(subject_seed(s), 0);
+    if (how < HALF)
+        (void)tensors_save(bad_dictionary(good, how), path);
+    else if (how != NOT_THERE)
+        spoil_file(subject_file(s, "good 0.pt"), path, how);
+}
+
+/* In reverse: a file may hold its keys in any order. */
+static const char *make_good_file(struct subject *s, int which)
+{
+    struct named_tensors *values = values_to_load(subject_seed(s), which);
+    struct named_tensors *reversed = named_tensors_new();
+    for (int i = values->n - 1; i >= 0; i--)
+        (void)named_tensors_add(reversed, values->at[i].name, values->at[i].tensor);
+    const char *path = subject_file(s, scope_printf("good %d.pt", which));
+    (void)tensors_save(reversed, path);
+    return path;
+}
+
+/* ---- observing ---- */
+
+static bool observe_save(struct subject *s, int which)
+{
+    SCOPE;
+    struct module *model = module_to(adapted_model(subject_seed(s), which), subject_device(s));
+    int result = student(s, save_adapter)(model, subject_file(s, saved_names[which]));
+    if (call_failed(s, result < 0, "save_adapter of %s", model_names[which]))
+        return false;
+    observe_parameters(s, model, "saved %d", which);
+    return true;
+}
+
+static void observe_save_without_adapters(struct subject *s)
+{
+    SCOPE;
+    struct module *model = module_to(small_model(), subject_device(s));
+    int result = student(s, save_adapter)(model, subject_file(s, "none.pt"));
+    observe_error(s, "none: error");
+    observe_int(s, result < 0, "none: said so");
+}
+
+/* Parameters, and whether they are still the objects they were. */
+static void observe_after_load(struct subject *s, struct module *model,
+                               const struct named_tensors *before, const char *key)
+{
+    struct named_tensors *now = module_named_parameters(model);
+    bool same = now->n == before->n;
+    for (int i = 0; same && i < now->n; i++)
+        same = now->at[i].tensor == before->at[i].tensor;
+    observe_int(s, same, "%s same objects", key);
+    observe_parameters(s, model, "%s", key);
+}
+
+static bool observe_load(struct subject *s, int which)
+{
+    SCOPE;
+    const char *path = make_good_file(s, which);
+    struct module *model = module_to(adapted_model(subject_seed(s), which), subject_device(s));
+    struct named_tensors *before = module_named_parameters(model);
+    if (subject_went_wrong(s, "writing an adapter file"))
+        return false;
+    int result = student(s, load_adapter)(model, path);
+    if (call_failed(s, result < 0, "load_adapter of a good file for %s", model_names[which]))
+        return false;
+    observe_after_load(s, model, before, scope_printf("loaded %d", which));
+    return true;
+}
+
+static bool observe_bad_load(struct subject *s, int how)
+{
+    SCOPE;
+    make_bad_file(s, how);
+    struct module *model = module_to(adapted_model(subject_seed(s), 0), subject_device(s));
+    struct named_tensors *before = module_named_parameters(model);
+    if (subject_went_wrong(s, "writing a file %s", bad_files[how].what))
+        return false;
+    int result = student(s, load_adapter)(model, subject_file(s, bad_files[how].name));
+    observe_error(s, "bad %d error", how);
+    observe_int(s, result < 0, "bad %d said so", how);
+    observe_after_load(s, model, before, scope_printf("bad %d", how));
+    return true;
+}
+
+static void observe(struct subject *s)
+{
+    SCOPE;
+    for (int which = 0; which < MODELS; which++)
+        if (!observe_save(s, which))
+            return;
+    observe_save_without_adapters(s);
+    for (int which = 0; which < MODELS; which++)
+        if (!observe_load(s, which))
+            return;
+    for (int how = 0; how < BAD_FILES; how++)
+        if (!observe_bad_load(s, how))
+            return;
+}
+
+/* ---- judging ---- */
+
+static const char *names_of(const struct named_tensors *tensors)
+{
+    const char *text = "";
+    for (int i = 0; i < tensors->n && i < 12; i++)
+        text = scope_printf("%s%s%s", text, i ? ", " : "", tensors->at[i].name);
+    return tensors->n ? text : "nothing";
+}
+
+static bool judge_saved(struct judge *j, int which)
+{
+    SCOPE;
+    const char *file = saved_names[which], *path = judge_file(j, 1, 0, file);
+    if (!path)
+        return judge_fail(j, "save_adapter of %s wrote no file at the path it was given (%s)",
+                          model_names[which], file);
+    struct named_tensors *expected = adapters_of(adapted_model(judge_seed(j), which));
+    struct named_tensors *saved = tensors_load(path);
+    if (!saved) {
+        judge_fail(j, "the file that save_adapter wrote (%s) cannot be read: %s", file,
+                   error_message(error_pending()));
+        error_clear();
+        return false;
+    }
+    bool complete = saved->n == expected->n;
+    for (int i = 0; complete && i < expected->n; i++)
+        complete = named_tensors_find(saved, expected->at[i].name) != NULL;
+    if (!complete)
+        return judge_fail(j, "the file that save_adapter wrote (%s) holds %s; expected exactly %s",
+                          file, names_of(saved), names_of(expected));
+    for (int i = 0; i < expected->n; i++) {
+        const struct named_tensor *p = &expected->at[i];
+        if (!expect_tensor(j, named_tensors_find(saved, p->name), p->tensor, 0, 0,
+                           "%s in the file that save_adapter wrote (%s)", p->name, file))
+            return false;
+    }
+    return true;
+}
+
+static bool judge_save_without_adapters(struct judge *j, const struct observations *o)
+{
+    if (!expect_raised(j, o, "none: error", "ValueError", NULL,
+                       "save_adapter of a model without adapters") ||
+        !expect_int(j, o, "none: said so", 1,
+                    "whether save_adapter of a model without adapters returns -1"))
+        return false;
+    return !judge_file(j, 1, 0, "none.pt") ||
+           judge_fail(j, "save_adapter of a model without adapters leaves a file behind");
+}
+
+/* The model has these adapters and, for the rest, what it had. */
+static bool judge_model(struct judge *j, const struct observations *o, const char *key, int which,
+                        const struct named_tensors *adapters, const char *when)
+{
+    struct named_tensors *expected = module_named_parameters(adapted_model(judge_seed(j), which));
+    for (int i = 0; i < expected->n; i++) {
+        const char *name = expected->at[i].name;
+        struct tensor *adapter = named_tensors_find(adapters, name);
+        if (!expect_equal(j, o, scope_printf("%s.%s", key, name),
+                          adapter ? adapter : expected->at[i].tensor, "%s after %s", name, when))
+            return false;
+        bool trains = tensor_requires_grad(expected->at[i].tensor);
+        if (observed_requires_grad(o, scope_printf("%s.%s", key, name)) != trains)
+            return judge_fail(j, "after %s, %s %s", when, name,
+                              trains ? "no longer requires grad" : "requires grad");
+    }
+    return true;
+}
+
+static bool judge_load(struct judge *j, const struct observations *o, int which)
+{
+    SCOPE;
+    const char *key = scope_printf("loaded %d", which);
+    const char *when = scope_printf("load_adapter of a good file for %s", model_names[which]);
+    return judge_model(j, o, key, which, values_to_load(judge_seed(j), which), when) &&
+           expect_int(j, o, scope_printf("%s same objects", key), 1,
+                      "whether the parameters are the same objects, with new values, after %s,",
+                      when);
+}
+
+static bool judge_bad_load(struct judge *j, const struct observations *o, int how)
+{
+    SCOPE;
+    const char *key = scope_printf("bad %d", how);
+    const char *when = scope_printf("load_adapter of a file %s", bad_files[how].what);
+    return expect_raised(j, o, scope_printf("%s error", key), bad_files[how].error, NULL, "%s",
+                         when) &&
+           expect_int(j, o, scope_printf("%s said so", key), 1, "%s: whether it returns -1", when) &&
+           judge_model(j, o, key, 0, adapters_of(adapted_model(judge_seed(j), 0)), when) &&
+           expect_int(j, o, scope_printf("%s same objects", key), 1,
+                      "whether the parameters are the same objects after %s,", when);
+}
+
+static bool judge(struct judge *j)
+{
+    SCOPE;
+    const struct observations *o = judge_observations(j, 1, 0);
+    for (int which = 0; which < MODELS; which++)
+        if (!judge_saved(j, which))
+            return false;
+    if (!judge_save_without_adapters(j, o))
+        return false;
+    for (int which = 0; which < MODELS; which++)
+        if (!judge_load(j, o, which))
+            return false;
+    for (int how = 0; how < BAD_FILES; how++)
+        if (!judge_bad_load(j, o, how))
+            return false;
+    return true;
+}
+
+CRITERION(adapter, .section = "finetune", .problem = "3.4", .order = 13, .points = 6,
+          .title = "adapter save/load, rejection of incompatible files", .file = "finetune.c",
+          .observe = observe, .judge = judge);
