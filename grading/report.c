@@ -204,6 +204,11 @@ int report_open(struct report *report, const char *path, char **problem)
         report_close(report);
         return -1;
     }
+    char *logs = realpath(report->logs, NULL);
+    if (logs) {
+        free(report->logs);
+        report->logs = logs;
+    }
     report->path = realpath(path, NULL);
     if (!report->path)
         report->path = format_or_fault("%s", path);

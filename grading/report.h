@@ -13,7 +13,7 @@ enum { REPORT_SCHEMA_VERSION = 1 };
 
 struct report {
     char *path;   /* where it really is: links resolved */
-    char *logs;   /* folder of the logs, as the user would name it */
+    char *logs;   /* folder of the logs, absolute */
     json_t *head; /* what is known before anything runs */
     char *broken; /* why the report could not be written, or NULL */
     bool own;     /* what is at the path is this run's, or nothing */
