@@ -120,17 +120,16 @@ static void load_library(struct subject *s)
     subject_give_up(s, "assignment/%s cannot be loaded: %s", s->criterion->file, message);
 }
 
+/* A rank alone is a group too: collectives work there. */
 static void connect_group(struct subject *s, char **addresses, double timeout_s)
 {
-    if (s->world_size == 1)
-        return;
-    struct group *group = group_connect(&(struct group_options){
-        .rank = s->rank,
-        .world_size = s->world_size,
-        .timeout_s = timeout_s,
-        .listener = SUBJECT_LISTENER,
-        .addresses = (const char *const *)addresses,
-    });
+    struct group_options options = {
+        .rank = s->rank, .world_size = s->world_size, .timeout_s = timeout_s};
+    if (s->world_size > 1) {
+        options.listener = SUBJECT_LISTENER;
+        options.addresses = (const char *const *)addresses;
+    }
+    struct group *group = group_connect(&options);
     if (!group)
         subject_give_up(s, "the ranks cannot connect: %s", error_message(error_pending()));
     dist_set_default(group);
