@@ -11,13 +11,14 @@
 
 /* ---- reading ---- */
 
-static int raise_zip_code(int code)
+/* raise_code - raise what libzip's error code says. returns: -1 */
+static int raise_code(const struct error_type *type, const char *what, int code)
 {
     zip_error_t error;
     zip_error_init_with_code(&error, code);
-    int result = raise_error(ValueError, "not a zip archive: %s", zip_error_strerror(&error));
+    error_set(type, __FILE__, __LINE__, "%s: %s", what, zip_error_strerror(&error));
     zip_error_fini(&error);
-    return result;
+    return -1;
 }
 
 /* As torch does, take the folder of the first entry for that of all. */
@@ -59,7 +60,7 @@ int pt_zip_open_file(struct pt_zip *zip, const char *path)
     zip->zip = zip_fdopen(file, 0, &code);
     if (!zip->zip) {
         close(file);
-        return raise_zip_code(code);
+        return raise_code(&ValueError, "not a .pt file", code);
     }
     return look_inside(zip);
 }
@@ -75,7 +76,7 @@ int pt_zip_open_bytes(struct pt_zip *zip, const void *bytes, size_t n)
     zip_error_fini(&error);
     if (!zip->zip) {
         zip_source_free(source);
-        return raise_zip_code(code);
+        return raise_code(&ValueError, "not a .pt file", code);
     }
     return look_inside(zip);
 }
@@ -187,7 +188,7 @@ int pt_zip_write(const char *path, const struct pt_named_entry *entries, int n)
     int code;
     zip_t *zip = zip_open(path, ZIP_CREATE | ZIP_TRUNCATE, &code);
     if (!zip)
-        return raise_error(OSError, "cannot write %s", path);
+        return raise_code(&OSError, scope_printf("cannot write %s", path), code);
     int result = 0;
     for (int i = 0; i < n && result == 0; i++)
         result = add_entry(zip, &entries[i]);
