@@ -23,7 +23,7 @@ enum { COMPILE_SECONDS = 60, ARGUMENTS = 48, ERRORS_SHOWN = 3, DISK_LEAST_BYTES 
 
 static const struct process_limits limits = {
     .wall_s = COMPILE_SECONDS,
-    .memory_bytes = 3ULL << 30,
+    .memory_bytes = 1ULL << 30,
     .file_bytes = 256 << 20,
 };
 

@@ -1,0 +1,277 @@
+/* Builds of a student's file: what a library contains, whose function is called, what went wrong
+ * and whose fault it was. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+
+#include "grading/build.h"
+#include "runtime/nn.h"
+#include "runtime/scope.h"
+#include "tests/scratch.h"
+
+static const char *const compilers[] = {"gcc", "clang"};
+enum { COMPILERS = 2 };
+
+static struct build build;
+static struct processes *all;
+static int finished;
+
+static void on_finished(struct library *library)
+{
+    ck_assert_ptr_eq(library->build, &build);
+    finished++;
+}
+
+static void begin(void)
+{
+    scratch_create();
+    all = processes_new();
+}
+
+static void end(void)
+{
+    build_close(&build);
+    processes_free(all);
+    scratch_remove();
+}
+
+/* A build of `source` as data_parallel.c: the plain library, and one with average_gradients
+ * supplied. */
+static void build_source(const char *source)
+{
+    static char home[4096], copy[8192], folder[8192];
+    ck_assert_ptr_nonnull(realpath(".", home));
+    strcpy(copy, scratch_write("copy of the file.c", source));
+    strcpy(folder, scratch_path("build"));
+    build = (struct build){.home = home,
+                           .source = copy,
+                           .file = "data_parallel.c",
+                           .folder = folder,
+                           .libraries = {{.supplied = NULL}, {.supplied = "average_gradients"}},
+                           .library_count = 2,
+                           .finished = on_finished};
+    finished = 0;
+    build_start(&build, all);
+    while (processes_running(all))
+        processes_wait(all);
+}
+
+static bool has_compiler(const char *name)
+{
+    char command[64];
+    snprintf(command, sizeof command, "command -v %s >/dev/null", name);
+    setenv("CC", name, 1);
+    return system(command) == 0;
+}
+
+static void assert_built(void)
+{
+    ck_assert_msg(!build.fault, "%s", build.fault);
+    ck_assert_msg(!build.reason, "%s\n%s", build.reason, build.log);
+    ck_assert(build.libraries[0].ready && build.libraries[1].ready);
+    ck_assert_int_eq(finished, 2);
+}
+
+typedef int function_of_model(struct module *model);
+
+static function_of_model *function(int library, const char *name)
+{
+    void *handle = dlopen(build.libraries[library].path, RTLD_NOW | RTLD_LOCAL);
+    ck_assert_msg(handle != NULL, "%s", dlerror());
+    void *symbol = dlsym(handle, name);
+    ck_assert_msg(symbol != NULL, "%s", dlerror());
+    function_of_model *found;
+    memcpy(&found, &symbol, sizeof found);
+    return found;
+}
+
+/* ---- the supplied function takes the student's place ---- */
+
+/* The student's own average_gradients gives 7, or does worse; the supplied one gives 0 for a model
+ * without parameters. The call is within one file, at every level of optimisation. */
+#define STUDENT(attributes, body)                                                                  \
+    "#include \"assignment/data_parallel.h\"\n" attributes                                         \
+    "static int helper(int x) { return x; }\n"                                                     \
+    "int average_gradients(struct module *model) { (void)model; " body " }\n"                      \
+    "int step(struct module *model) { return 100 + average_gradients(model); }\n"
+
+static const struct {
+    const char *source;
+    bool callable; /* the student's own function returns 7 */
+} overridden[] = {
+    {STUDENT("", "return helper(7);"), true},
+    {STUDENT("#pragma GCC optimize(\"O3\")\n", "return helper(7);"), true},
+    {STUDENT("#pragma GCC optimize(\"O0\")\n", "return helper(7);"), true},
+    {STUDENT("__attribute__((pure)) ", "return helper(7);"), true},
+    {STUDENT("", "for (;;) helper(1);"), false},
+    {STUDENT("", "return *(volatile int *)0 + helper(1);"), false},
+    {STUDENT("#include <stdlib.h>\n", "exit(helper(0));"), false},
+    {STUDENT("", "__builtin_unreachable(); return helper(0);"), false},
+};
+enum { OVERRIDDEN = sizeof overridden / sizeof overridden[0] };
+
+START_TEST(the_supplied_function_is_called_within_the_file)
+{
+    const char *source = overridden[_i % OVERRIDDEN].source;
+    if (!has_compiler(compilers[_i / OVERRIDDEN]))
+        return;
+    build_source(source);
+    assert_built();
+    SCOPE;
+    struct module *model = tanh_new();
+    ck_assert_int_eq(function(1, "step")(model), 100);
+    ck_assert_int_eq(function(1, "average_gradients")(model), 0);
+    if (overridden[_i % OVERRIDDEN].callable) {
+        ck_assert_int_eq(function(0, "step")(model), 107);
+        ck_assert_int_eq(function(0, "average_gradients")(model), 7);
+    }
+}
+END_TEST
+
+/* Whatever the student calls a function, it is found in the file first: not in libc, not here. */
+START_TEST(names_of_others_are_the_students_within_the_file)
+{
+    if (!has_compiler(compilers[_i]))
+        return;
+    build_source("#include \"assignment/data_parallel.h\"\n"
+                 "double tensor_item(const struct tensor *x) { (void)x; return 42; }\n"
+                 "int atoi(const char *text) { (void)text; return 43; }\n"
+                 "int sum(struct module *model) { (void)model;"
+                 "  return (int)tensor_item(NULL) + atoi(\"1\"); }\n");
+    assert_built();
+    ck_assert_int_eq(function(0, "sum")(NULL), 85);
+    ck_assert_int_eq(atoi("1"), 1);
+}
+END_TEST
+
+START_TEST(the_file_goes_by_the_name_that_the_student_knows)
+{
+    if (!has_compiler(compilers[_i]))
+        return;
+    build_source("const char name[] = __FILE__;\nint unused(void) { int x; }\n");
+    assert_built();
+    ck_assert_ptr_nonnull(strstr(build.log, "assignment/data_parallel.c:2:"));
+    ck_assert_ptr_null(strstr(build.log, scratch));
+    void *handle = dlopen(build.libraries[0].path, RTLD_NOW | RTLD_LOCAL);
+    ck_assert_ptr_nonnull(handle);
+    ck_assert_str_eq(dlsym(handle, "name"), "assignment/data_parallel.c");
+}
+END_TEST
+
+/* ---- the student's faults ---- */
+
+START_TEST(the_first_errors_are_the_reason)
+{
+    if (!has_compiler(compilers[_i]))
+        return;
+    build_source(
+        "int ok(void) { return 0; }\n"
+        "int bad(void) { return missing; }\n"
+        "int worse(void) { return 1 }\n"
+        "int a(void) { return x1; } int b(void) { return x2; } int c(void) { return x3; }\n");
+    ck_assert_ptr_null(build.fault);
+    ck_assert_ptr_nonnull(build.reason);
+    ck_assert_ptr_nonnull(strstr(build.reason, "assignment/data_parallel.c does not compile:\n"
+                                               "assignment/data_parallel.c:2:24: error: "));
+    ck_assert_ptr_nonnull(strstr(build.reason, "missing"));
+    ck_assert_ptr_null(strstr(build.reason, "x3"));
+    ck_assert_ptr_nonnull(strstr(build.log, "x3"));
+    ck_assert(!build.libraries[0].ready && !build.libraries[1].ready);
+    ck_assert_int_eq(finished, 2);
+}
+END_TEST
+
+/* Texts that compile to nothing useful, or to very much. */
+START_TEST(hostile_sources_are_the_students_fault)
+{
+    static const char *const sources[] = {
+        "\x7f"
+        "ELF\x01\x02\x03",
+        "#include \"data_parallel.c\"\n",
+        "#include \"/dev/zero\"\n",
+        "#include \"assignment/nothing.h\"\n",
+        "#error No space left on device\n",
+        "char big[1UL << 40] = {1};\n",
+    };
+    has_compiler("cc");
+    build_source(sources[_i]);
+    ck_assert_msg(!build.fault, "%s", build.fault);
+    ck_assert_ptr_nonnull(build.reason);
+    ck_assert_ptr_nonnull(strstr(build.reason, "assignment/data_parallel.c"));
+    ck_assert_int_eq(finished, 2);
+}
+END_TEST
+
+/* ---- the machine's faults ---- */
+
+START_TEST(a_compiler_that_cannot_run_is_the_machines_fault)
+{
+    static const char *const cases[][2] = {
+        {"no-such-compiler", "cannot run the compiler no-such-compiler: No such file"},
+        {"/dev/null", "cannot run the compiler /dev/null: Permission denied"},
+    };
+    setenv("CC", cases[_i][0], 1);
+    build_source("int ok;\n");
+    ck_assert_ptr_nonnull(build.fault);
+    ck_assert_ptr_nonnull(strstr(build.fault, cases[_i][1]));
+    ck_assert_ptr_null(build.reason);
+}
+END_TEST
+
+START_TEST(a_folder_that_cannot_be_written_is_the_machines_fault)
+{
+    scratch_write("build", "a file is in its place");
+    build_source("int ok;\n");
+    ck_assert_ptr_nonnull(build.fault);
+    ck_assert_ptr_nonnull(strstr(build.fault, "/build"));
+    ck_assert_int_eq(finished, 0);
+}
+END_TEST
+
+/* Compilers that say, as real ones do, that the machine is in their way. */
+START_TEST(a_compiler_in_distress_is_the_machines_fault)
+{
+    static const char *const complaints[] = {
+        "gcc: fatal error: cannot execute 'cc1': vfork: Resource temporarily unavailable",
+        "cc1: error: cannot write /tmp/ccXYZ.s: No space left on device",
+        "/usr/bin/ld: final link failed: No space left on device",
+    };
+    char script[512];
+    snprintf(script, sizeof script, "#!/bin/sh\necho \"%s\" >&2\nexit 1\n", complaints[_i]);
+    const char *compiler = scratch_write("compiler", script);
+    ck_assert_int_eq(chmod(compiler, 0700), 0);
+    setenv("CC", compiler, 1);
+    build_source("int ok;\n");
+    ck_assert_ptr_null(build.reason);
+    ck_assert_ptr_nonnull(build.fault);
+    ck_assert_ptr_nonnull(strstr(build.fault, complaints[_i]));
+}
+END_TEST
+
+static Suite *build_suite(void)
+{
+    Suite *suite = suite_create("build");
+    TCase *tests = tcase_create("build");
+    tcase_set_timeout(tests, 60);
+    tcase_add_checked_fixture(tests, begin, end);
+    tcase_add_loop_test(tests, the_supplied_function_is_called_within_the_file, 0,
+                        COMPILERS * OVERRIDDEN);
+    tcase_add_loop_test(tests, names_of_others_are_the_students_within_the_file, 0, COMPILERS);
+    tcase_add_loop_test(tests, the_file_goes_by_the_name_that_the_student_knows, 0, COMPILERS);
+    tcase_add_loop_test(tests, the_first_errors_are_the_reason, 0, COMPILERS);
+    tcase_add_loop_test(tests, hostile_sources_are_the_students_fault, 0, 6);
+    tcase_add_loop_test(tests, a_compiler_that_cannot_run_is_the_machines_fault, 0, 2);
+    tcase_add_test(tests, a_folder_that_cannot_be_written_is_the_machines_fault);
+    tcase_add_loop_test(tests, a_compiler_in_distress_is_the_machines_fault, 0, 3);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(build_suite());
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
