@@ -1,0 +1,561 @@
+/* test_cli.c - the built command, from its arguments to what it leaves behind */
+#define _GNU_SOURCE
+#include <check.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+#include "grading/fault.h"
+#include "grading/submission.h"
+#include "grading/workspace.h"
+
+static char *root, *executable; /* the checkout, and the grade that is tested */
+static char folder[512];        /* a fresh one for each test, its working directory */
+
+/* ---- running programs ---- */
+
+/* What a program did. */
+struct outcome {
+    int status; /* exit status, or -signal */
+    char out[1 << 16], err[1 << 14];
+};
+static struct outcome outcome;
+
+static void read_text(const char *path, char *text, size_t n)
+{
+    FILE *file = fopen(path, "r");
+    ck_assert_msg(file != NULL, "%s: %s", path, strerror(errno));
+    text[fread(text, 1, n - 1, file)] = '\0';
+    fclose(file);
+}
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert_msg(file != NULL, "%s: %s", path, strerror(errno));
+    fputs(text, file);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+enum { ARGUMENTS = 8 };
+
+/* Output goes to files beside the working directory. */
+static pid_t start(const char *const *arguments)
+{
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid > 0)
+        return pid;
+    if (!freopen("../out", "w", stdout) || !freopen("../err", "w", stderr))
+        _exit(126);
+    execvp(arguments[0], (char **)arguments);
+    _exit(127);
+}
+
+static int end_of(pid_t pid)
+{
+    int status;
+    while (waitpid(pid, &status, 0) < 0)
+        ck_assert_int_eq(errno, EINTR);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static int run(const char *const *arguments)
+{
+    outcome.status = end_of(start(arguments));
+    read_text("../out", outcome.out, sizeof outcome.out);
+    read_text("../err", outcome.err, sizeof outcome.err);
+    return outcome.status;
+}
+
+/* grade ARGUMENT... NULL */
+static int grade(const char *first, ...)
+{
+    const char *arguments[ARGUMENTS + 2] = {executable, first};
+    va_list rest;
+    va_start(rest, first);
+    for (int i = 1; arguments[i]; i++)
+        arguments[i + 1] = va_arg(rest, const char *);
+    va_end(rest);
+    return run(arguments);
+}
+
+static int files_in(const char *path)
+{
+    int n = 0;
+    DIR *open = opendir(path);
+    ck_assert_ptr_nonnull(open);
+    while (readdir(open))
+        n++;
+    closedir(open);
+    return n - 2;
+}
+
+/* Orphans of this process's descendants become its children, so that none can hide. */
+static void adopt_orphans(void)
+{
+#ifdef __linux__
+    ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+#endif
+}
+
+static void expect_nothing_left(void)
+{
+    ck_assert_int_eq(files_in("tmp"), 0);
+    ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1);
+    ck_assert_int_eq(errno, ECHILD);
+}
+
+static void enter_folder(void)
+{
+    snprintf(folder, sizeof folder, "%s/work", workspace_create());
+    ck_assert_int_eq(mkdir(folder, 0777), 0);
+    ck_assert_int_eq(chdir(folder), 0);
+    ck_assert_int_eq(mkdir("tmp", 0777), 0);
+    ck_assert_int_eq(setenv("TMPDIR", format_or_fault("%s/tmp", folder), 1), 0);
+    adopt_orphans();
+}
+
+static void leave_folder(void)
+{
+    ck_assert_int_eq(chdir("/"), 0);
+    workspace_remove();
+}
+
+/* ---- submissions ---- */
+
+/* in_root - a path in the checkout. owns: nobody, the test's process is short-lived */
+static const char *in_root(const char *path)
+{
+    return format_or_fault("%s/%s", root, path);
+}
+
+/* plant - copy a file, with `code` as the first statement of the function, or of all if it is "" */
+static void plant(const char *from, const char *to, const char *function, const char *code)
+{
+    char line[512], mark[128];
+    FILE *in = fopen(from, "r"), *out = fopen(to, "w");
+    ck_assert_msg(in && out, "%s, %s: %s", from, to, strerror(errno));
+    snprintf(mark, sizeof mark, "BEGIN_STUDENT %s", function);
+    if (!*function)
+        fputs("#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n", out);
+    while (fgets(line, sizeof line, in)) {
+        fputs(line, out);
+        if (strstr(line, mark) && !strstr(line, "helpers"))
+            fprintf(out, "%s\n", code);
+    }
+    fclose(in);
+    ck_assert_int_eq(fclose(out), 0);
+}
+
+/* write_submission - sub/assignment/: the reference solution, with code planted in a function of a
+ * file. file NULL: all files */
+static void write_submission(const char *file, const char *function, const char *code)
+{
+    mkdir("sub", 0777);
+    mkdir("sub/assignment", 0777);
+    for (int i = 0; i < SUBMISSION_FILES; i++) {
+        bool here = !file || strcmp(file, submission_names[i]) == 0;
+        char *name =
+            format_or_fault("tests/submissions/reference/assignment/%s", submission_names[i]);
+        char *to = format_or_fault("sub/assignment/%s", submission_names[i]);
+        plant(in_root(name), to, here ? function : "nothing", code);
+        free(name);
+        free(to);
+    }
+}
+
+/* ---- reports ---- */
+
+static json_t *load_report(void)
+{
+    json_error_t error;
+    json_t *report = json_load_file("artifacts/grade.json", 0, &error);
+    ck_assert_msg(report != NULL, "%s", error.text);
+    return report;
+}
+
+static const json_t *criterion_in(const json_t *report, const char *id)
+{
+    size_t i;
+    const json_t *criterion;
+    json_array_foreach(json_object_get(report, "criteria"), i,
+                       criterion) if (strcmp(json_string_value(json_object_get(criterion, "id")),
+                                             id) == 0) return criterion;
+    ck_abort_msg("%s is not in the report", id);
+    return NULL;
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+/* The criteria's statuses in the rubric's order, as the initials P, F, T and B. */
+static void statuses_of(const json_t *report, char *initials)
+{
+    size_t i;
+    const json_t *criterion;
+    json_array_foreach(json_object_get(report, "criteria"), i, criterion) *initials++ =
+        (char)(text_of(criterion, "status")[0] - 'a' + 'A');
+    *initials = '\0';
+}
+
+/* ---- arguments ---- */
+
+static const struct {
+    const char *arguments[ARGUMENTS];
+    const char *said;
+} usage_errors[] = {
+    {{"--device", "gpu"}, "--device 'gpu': must be auto, cpu or cuda"},
+    {{"--timeout", "0"}, "--timeout '0'"},
+    {{"--nonsense"}, "--nonsense: no such option"},
+    {{"--only", "lroa"}, "did you mean lora?"},
+    {{"surprise"}, "'surprise': unexpected argument"},
+    {{"--submission", "nowhere"}, "--submission nowhere: no such folder or zip file"},
+    {{"--submission", "tmp"}, "--submission tmp: missing: data_parallel.c"},
+    {{"--submission", "/dev/zero"}, "--submission /dev/zero: is a device"},
+    {{"--output", "tmp"}, "--output 'tmp': is a folder"},
+    {{"--output", "/proc/nothing/grade.json"}, "--output '/proc/nothing/grade.json'"},
+    {{"--output", "../out/grade.json"}, "--output '../out/grade.json': Not a directory"},
+};
+
+/* One line on stderr, status 64, and nothing written. */
+START_TEST(test_usage_error)
+{
+    const char *arguments[ARGUMENTS + 2] = {executable};
+    for (int i = 0; usage_errors[_i].arguments[i]; i++)
+        arguments[i + 1] = usage_errors[_i].arguments[i];
+    ck_assert_int_eq(run(arguments), EXIT_USAGE);
+    ck_assert_msg(strstr(outcome.err, usage_errors[_i].said) != NULL, "%s", outcome.err);
+    ck_assert_uint_eq(strcspn(outcome.err, "\n"), strlen(outcome.err) - 1);
+    ck_assert_str_eq(outcome.out, "");
+    ck_assert_int_eq(files_in("."), 1); /* tmp */
+    expect_nothing_left();
+}
+END_TEST
+
+START_TEST(test_missing_file)
+{
+    write_submission(NULL, "nothing", "");
+    unlink("sub/assignment/finetune.c");
+    ck_assert_int_eq(grade("--submission", "sub", NULL), EXIT_USAGE);
+    ck_assert_str_eq(outcome.err, "grade: --submission sub/assignment: missing: finetune.c\n");
+    ck_assert_int_eq(access("artifacts", F_OK), -1);
+}
+END_TEST
+
+static const struct {
+    const char *argument, *printed;
+} answers[] = {
+    {"--help", "--submission PATH"}, {"--version", "grade "}, {"--list", "pipeline_performance"}};
+
+START_TEST(test_answers)
+{
+    ck_assert_int_eq(grade(answers[_i].argument, NULL), 0);
+    ck_assert_ptr_nonnull(strstr(outcome.out, answers[_i].printed));
+    ck_assert_str_eq(outcome.err, "");
+    ck_assert_int_eq(files_in("."), 1);
+}
+END_TEST
+
+/* ---- whole grades ---- */
+
+/* Code planted in the reference solution, and what becomes of every criterion, in the rubric's
+ * order: partitions gradients updates dp_performance, schedule forward backward
+ * pipeline_performance, config zero_runtime lora zero_updates adapter. */
+static const struct {
+    const char *file, *function, *code, *statuses;
+    int earned;
+    const char *id, *reason; /* a criterion, and what its reason holds */
+} grades[] = {
+    {NULL, "nothing", "", "PPPBPPPBPBPBP", 58, "zero_runtime", "needs two GPUs"},
+    {"data_parallel.c", "average_gradients", "return this_is_no_c;", "FFFBPPPBPBPBP", 37,
+     "gradients", "this_is_no_c"},
+    {"data_parallel.c", "average_gradients", "if (model) return 0;", "PFPBPPPBPBPBP", 51,
+     "gradients", ""},
+    {"pipeline.c", "clock_cycles", "if (stages) return schedule_new(0);", "PPPBFPPBPBPBP", 53,
+     "schedule", ""},
+    {"finetune.c", "apply_lora", "*(volatile int *)0 = 1;", "PPPBPPPBPBFBP", 52, "lora", "SIGSEGV"},
+    {NULL, "", "exit(0);", "FFFBFFFBFBFBF", 0, "config", ""},
+    {NULL, "", "_exit(0);", "FFFBFFFBFBFBF", 0, "schedule", ""},
+    {NULL, "",
+     "puts(\"PASS\"); puts(\"{\\\"status\\\": \\\"passed\\\"}\"); fflush(stdout); _exit(0);",
+     "FFFBFFFBFBFBF", 0, "adapter", ""},
+};
+
+START_TEST(test_grade)
+{
+    char statuses[64];
+    write_submission(grades[_i].file, grades[_i].function, grades[_i].code);
+    int status = grade("--submission", "sub", "--device", "cpu", NULL);
+    json_t *report = load_report();
+    statuses_of(report, statuses);
+    ck_assert_msg(strcmp(statuses, grades[_i].statuses) == 0, "%s instead of %s\n%s%s", statuses,
+                  grades[_i].statuses, outcome.out, outcome.err);
+    ck_assert_int_eq(status, grades[_i].earned == 58 ? 2 : 1);
+    ck_assert_int_eq(json_integer_value(json_object_get(report, "earned")), grades[_i].earned);
+    ck_assert_int_eq(json_integer_value(json_object_get(report, "possible")), 100);
+    ck_assert_int_eq(json_integer_value(json_object_get(report, "blocked_points")), 42);
+    const char *reason = text_of(criterion_in(report, grades[_i].id), "reason");
+    ck_assert_msg(*reason && strstr(reason, grades[_i].reason), "%s", reason);
+    json_decref(report);
+    expect_nothing_left();
+}
+END_TEST
+
+START_TEST(test_starter)
+{
+    char statuses[64];
+    ck_assert_int_eq(
+        grade("--submission", in_root("assignment"), "--quiet", "--device", "cpu", NULL), 1);
+    ck_assert_str_eq(outcome.out, "0/100  (42 blocked)\n");
+    json_t *report = load_report();
+    statuses_of(report, statuses);
+    ck_assert_str_eq(statuses, "FFFBFFFBFBFBF");
+    ck_assert_ptr_nonnull(
+        strstr(text_of(criterion_in(report, "schedule"), "reason"), "not implemented"));
+    json_decref(report);
+    expect_nothing_left();
+}
+END_TEST
+
+/* The submission knows where the report is, and writes its own. */
+START_TEST(test_report_is_not_the_students)
+{
+    char *code = format_or_fault("FILE *f = fopen(\"%s/artifacts/grade.json\", \"w\");"
+                                 "if (f) { fputs(\"{\\\"earned\\\": 100}\", f); fclose(f); }"
+                                 "_exit(0);",
+                                 folder);
+    write_submission(NULL, "", code);
+    ck_assert_int_eq(grade("--submission", "sub", "--device", "cpu", NULL), 1);
+    json_t *report = load_report();
+    ck_assert_int_eq(json_integer_value(json_object_get(report, "earned")), 0);
+    ck_assert_uint_eq(json_array_size(json_object_get(report, "criteria")), 13);
+    json_decref(report);
+    free(code);
+}
+END_TEST
+
+START_TEST(test_report_facts)
+{
+    write_submission(NULL, "nothing", "");
+    ck_assert_int_eq(
+        grade("--submission", "sub", "--only", "config,schedule", "--seed", "77", NULL), 0);
+    json_t *report = load_report();
+    ck_assert_str_eq(text_of(report, "state"), "complete");
+    ck_assert_str_eq(text_of(report, "device"), "cpu");
+    ck_assert_int_eq(json_integer_value(json_object_get(report, "seed")), 77);
+    ck_assert_int_eq(json_integer_value(json_object_get(report, "possible")), 7);
+    const json_t *hashes = json_object_get(report, "source_sha256");
+    ck_assert_uint_eq(strlen(text_of(hashes, "pipeline.c")), 64);
+    const json_t *versions = json_object_get(report, "versions");
+    ck_assert_str_ne(text_of(versions, "student_compiler"), "");
+    ck_assert_int_eq(access(text_of(criterion_in(report, "config"), "log"), R_OK), 0);
+    ck_assert_int_eq(access("artifacts/grade-logs/schedule.log", R_OK), 0);
+    ck_assert_int_eq(files_in("artifacts/grade-logs"), 2);
+    json_decref(report);
+}
+END_TEST
+
+START_TEST(test_cuda_without_gpus)
+{
+    char statuses[64];
+    write_submission(NULL, "nothing", "");
+    int status = grade("--submission", "sub", "--device", "cuda", "--section", "dp", NULL);
+    json_t *report = load_report();
+    statuses_of(report, statuses);
+    if (json_array_size(json_object_get(report, "gpu_names")) < 2) {
+        ck_assert_int_eq(status, 2);
+        ck_assert_str_eq(statuses, "BBBB");
+        ck_assert_ptr_nonnull(strstr(text_of(criterion_in(report, "gradients"), "reason"), "GPUs"));
+    }
+    json_decref(report);
+}
+END_TEST
+
+START_TEST(test_timeout)
+{
+    write_submission("pipeline.c", "clock_cycles", "for (volatile int i = 0;; i++) ;");
+    ck_assert_int_eq(
+        grade("--submission", "sub", "--only", "schedule,config", "--timeout", "1", NULL), 1);
+    json_t *report = load_report();
+    ck_assert_str_eq(text_of(criterion_in(report, "schedule"), "status"), "timeout");
+    ck_assert_str_eq(text_of(criterion_in(report, "config"), "status"), "passed");
+    json_decref(report);
+    expect_nothing_left();
+}
+END_TEST
+
+/* ---- interruption and faults ---- */
+
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+
+/* The report in ./report says that the criterion has finished. */
+static bool has_passed(const char *id)
+{
+    json_t *report = json_load_file("artifacts/grade.json", 0, NULL);
+    bool passed = report && strcmp(text_of(criterion_in(report, id), "status"), "passed") == 0;
+    json_decref(report);
+    return passed;
+}
+
+/* One criterion is done, another runs for ever: the signal ends everything, the report keeps what
+ * was known, nothing is left. */
+START_TEST(test_interrupt)
+{
+    write_submission("pipeline.c", "clock_cycles", "for (volatile int i = 0;; i++) ;");
+    const char *arguments[] = {executable, "--submission",    "sub",
+                               "--only",   "schedule,config", NULL};
+    pid_t pid = start(arguments);
+    while (!has_passed("config"))
+        usleep(2000);
+    kill(pid, signals[_i]);
+    ck_assert_int_eq(end_of(pid), 128 + signals[_i]);
+    json_t *report = load_report();
+    ck_assert_str_eq(text_of(report, "state"), "interrupted");
+    ck_assert_str_eq(text_of(criterion_in(report, "config"), "status"), "passed");
+    ck_assert_str_eq(text_of(criterion_in(report, "schedule"), "status"), "pending");
+    json_decref(report);
+    expect_nothing_left();
+}
+END_TEST
+
+static const struct {
+    const char *variable, *value, *said;
+} faults[] = {
+    {"TMPDIR", "/proc/nowhere", "/proc/nowhere"},
+    {"CC", "/proc/no-compiler", "no-compiler"},
+};
+
+/* The machine's fault is told as such, and a former report stays. */
+START_TEST(test_fault)
+{
+    write_submission(NULL, "nothing", "");
+    mkdir("artifacts", 0777);
+    write_text("artifacts/grade.json", "{\"former\": true}");
+    setenv(faults[_i].variable, faults[_i].value, 1);
+    ck_assert_int_eq(grade("--submission", "sub", NULL), EXIT_FAULT);
+    ck_assert_ptr_nonnull(strstr(outcome.err, "a fault of this machine"));
+    ck_assert_ptr_nonnull(strstr(outcome.err, faults[_i].said));
+    json_t *report = load_report();
+    ck_assert_ptr_nonnull(json_object_get(report, "former"));
+    json_decref(report);
+    expect_nothing_left();
+}
+END_TEST
+
+/* ---- packaging ---- */
+
+/* A checkout with the script, the reference solution and the given student files. */
+static void write_checkout(void)
+{
+    static const char *const copies[][3] = {
+        {"cp", "scripts/create_submission_zip.sh", "checkout/scripts"},
+        {"cp", "tests/submissions/reference", "checkout/tests/submissions"},
+    };
+    ck_assert_int_eq(run((const char *[]){"mkdir", "-p", "checkout/scripts",
+                                          "checkout/tests/submissions", NULL}),
+                     0);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(
+            run((const char *[]){"cp", "-r", in_root(copies[i][1]), copies[i][2], NULL}), 0);
+    ck_assert_int_eq(run((const char *[]){"cp", "-r", "sub/assignment", "checkout", NULL}), 0);
+}
+
+static int create_zip(void)
+{
+    return run((const char *[]){"bash", "checkout/scripts/create_submission_zip.sh", NULL});
+}
+
+START_TEST(test_zip_of_a_submission)
+{
+    write_submission(NULL, "", ";");
+    write_checkout();
+    ck_assert_msg(create_zip() == 0, "%s", outcome.err);
+    char *path = strndup(outcome.out, strcspn(outcome.out, "\n"));
+    ck_assert_msg(strstr(path, "checkout/dist/hw56_submission_") != NULL, "%s", path);
+    ck_assert_int_eq(run((const char *[]){"unzip", "-Z1", path, NULL}), 0);
+    ck_assert_str_eq(outcome.out,
+                     "assignment/data_parallel.c\nassignment/pipeline.c\nassignment/finetune.c\n");
+    ck_assert_int_eq(grade("--submission", path, "--device", "cpu", "--quiet", NULL), 2);
+    ck_assert_str_eq(outcome.out, "58/100  (42 blocked)\n");
+    free(path);
+}
+END_TEST
+
+START_TEST(test_zip_of_a_starter)
+{
+    ck_assert_int_eq(run((const char *[]){"mkdir", "sub", NULL}), 0);
+    ck_assert_int_eq(run((const char *[]){"cp", "-r", in_root("assignment"), "sub", NULL}), 0);
+    write_checkout();
+    ck_assert_int_eq(create_zip(), 0);
+    ck_assert_ptr_nonnull(strstr(outcome.err, "pipe_forward is not implemented yet"));
+}
+END_TEST
+
+START_TEST(test_zip_refuses_the_solution)
+{
+    write_submission("finetune.c", "", "int mine = 1; (void)mine;");
+    write_checkout();
+    ck_assert_int_eq(create_zip(), 1);
+    ck_assert_ptr_nonnull(strstr(outcome.err, "data_parallel.c holds the reference solution"));
+    ck_assert_int_eq(access("checkout/dist", F_OK), -1);
+}
+END_TEST
+
+START_TEST(test_zip_names_a_missing_file)
+{
+    write_submission(NULL, "", ";");
+    write_checkout();
+    unlink("checkout/assignment/pipeline.c");
+    ck_assert_int_eq(create_zip(), 1);
+    ck_assert_ptr_nonnull(strstr(outcome.err, "assignment/pipeline.c is missing"));
+}
+END_TEST
+
+int main(void)
+{
+    const char *variant = getenv("VARIANT");
+    root = realpath(".", NULL);
+    executable = format_or_fault("%s/build/%s/grade", root, variant ? variant : "release");
+    Suite *suite = suite_create("cli");
+    TCase *test = tcase_create("cli");
+    tcase_set_timeout(test, 120);
+    tcase_add_checked_fixture(test, enter_folder, leave_folder);
+    tcase_add_loop_test(test, test_usage_error, 0, sizeof usage_errors / sizeof *usage_errors);
+    tcase_add_test(test, test_missing_file);
+    tcase_add_loop_test(test, test_answers, 0, sizeof answers / sizeof *answers);
+    tcase_add_loop_test(test, test_grade, 0, sizeof grades / sizeof *grades);
+    tcase_add_test(test, test_starter);
+    tcase_add_test(test, test_report_is_not_the_students);
+    tcase_add_test(test, test_report_facts);
+    tcase_add_test(test, test_cuda_without_gpus);
+    tcase_add_test(test, test_timeout);
+    tcase_add_loop_test(test, test_interrupt, 0, sizeof signals / sizeof *signals);
+    tcase_add_loop_test(test, test_fault, 0, sizeof faults / sizeof *faults);
+    tcase_add_test(test, test_zip_of_a_submission);
+    tcase_add_test(test, test_zip_of_a_starter);
+    tcase_add_test(test, test_zip_refuses_the_solution);
+    tcase_add_test(test, test_zip_names_a_missing_file);
+    suite_add_tcase(suite, test);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
