@@ -13,7 +13,8 @@ enum { MODELS = 2 };
 static const char *const model_names[MODELS] = {"the small model", "a nested model"};
 static const char *const saved_names[MODELS] = {"first.pt", "second.adapter"};
 
-/* The small model with adapters on "0" and "2"; the nested one (FLOAT64) on "encoder.proj" alone. */
+/* The small model with adapters on "0" and "2"; the nested one (FLOAT64) on "encoder.proj" alone.
+ */
 static struct module *adapted_model(uint64_t seed, int which)
 {
     struct module *model = which == 0 ? small_model_lora() : nested_model(seed);
@@ -43,8 +44,8 @@ static struct named_tensors *values_to_load(uint64_t seed, int which)
     return adapters_of(model);
 }
 
-/* Ways to spoil a file for the small model. Those of the dictionary keep every other entry good, and
- * different from the model's. */
+/* Ways to spoil a file for the small model. Those of the dictionary keep every other entry good,
+ * and different from the model's. */
 static const struct bad_file {
     const char *name, *what;
     const char *error; /* NULL: any */
@@ -65,8 +66,24 @@ static const struct bad_file {
     {"nothing.pt", "of no bytes", NULL},
     {"not-there.pt", "that does not exist", NULL},
 };
-enum { MISSING_LAST, MISSING_FIRST, EXTRA, BASE_TOO, RENAMED, TRANSPOSED, FLAT, WRONG_FIRST,
-       EMPTY_DICTIONARY, HALF, TAIL, CORRUPT, TEXT, NOTHING, NOT_THERE, BAD_FILES };
+enum {
+    MISSING_LAST,
+    MISSING_FIRST,
+    EXTRA,
+    BASE_TOO,
+    RENAMED,
+    TRANSPOSED,
+    FLAT,
+    WRONG_FIRST,
+    EMPTY_DICTIONARY,
+    HALF,
+    TAIL,
+    CORRUPT,
+    TEXT,
+    NOTHING,
+    NOT_THERE,
+    BAD_FILES
+};
 
 /* ---- making the files, in the subject ---- */
 
@@ -327,7 +344,8 @@ static bool judge_bad_load(struct judge *j, const struct observations *o, int ho
     const char *when = scope_printf("load_adapter of a file %s", bad_files[how].what);
     return expect_raised(j, o, scope_printf("%s error", key), bad_files[how].error, NULL, "%s",
                          when) &&
-           expect_int(j, o, scope_printf("%s said so", key), 1, "%s: whether it returns -1", when) &&
+           expect_int(j, o, scope_printf("%s said so", key), 1, "%s: whether it returns -1",
+                      when) &&
            judge_model(j, o, key, 0, adapters_of(adapted_model(judge_seed(j), 0)), when) &&
            expect_int(j, o, scope_printf("%s same objects", key), 1,
                       "whether the parameters are the same objects after %s,", when);

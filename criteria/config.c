@@ -22,10 +22,10 @@ static struct config_arguments config_case(uint64_t seed, int index)
 }
 
 static const struct config_arguments bad_cases[] = {
-    {0, 2, 2, "fp32"},   {-1, 2, 2, "fp32"},  {2, 0, 2, "fp32"},  {2, -3, 2, "fp16"},
-    {2, 2, 0, "fp32"},   {2, 2, -1, "fp16"},  {-2, -2, 1, "fp32"}, {2, 2, 2, "bf16"},
-    {2, 2, 2, "int8"},   {2, 2, 2, ""},       {2, 2, 2, "fp"},    {2, 2, 2, "fp161"},
-    {2, 2, 2, "FP32"},   {2, 2, 2, "float32"},
+    {0, 2, 2, "fp32"}, {-1, 2, 2, "fp32"},   {2, 0, 2, "fp32"},   {2, -3, 2, "fp16"},
+    {2, 2, 0, "fp32"}, {2, 2, -1, "fp16"},   {-2, -2, 1, "fp32"}, {2, 2, 2, "bf16"},
+    {2, 2, 2, "int8"}, {2, 2, 2, ""},        {2, 2, 2, "fp"},     {2, 2, 2, "fp161"},
+    {2, 2, 2, "FP32"}, {2, 2, 2, "float32"},
 };
 enum { BAD_CASES = sizeof bad_cases / sizeof *bad_cases };
 

@@ -12,8 +12,8 @@ const char *config_call_name(const struct config_arguments *a)
 json_t *config_build(struct subject *s, const struct config_arguments *a)
 {
     char *precision = strdup(a->precision);
-    json_t *config = student(s, build_config)(a->world_size, a->micro_batch, a->accumulation,
-                                              precision);
+    json_t *config =
+        student(s, build_config)(a->world_size, a->micro_batch, a->accumulation, precision);
     memset(precision, 0xdd, strlen(precision));
     free(precision);
     return config;

@@ -4,10 +4,9 @@
  *
  * A criterion is one file with two halves that run in different processes:
  *
- *     static void observe(struct subject *s)    in every subject, one process per rank, with student
- *                                               code loaded: call it, record what happened
- *     static bool judge(struct judge *j)        in the criterion process, trusted, no student code:
- *                                               compute what is right, compare
+ *     static void observe(struct subject *s)    in every subject, one process per rank, with
+ * student code loaded: call it, record what happened static bool judge(struct judge *j)        in
+ * the criterion process, trusted, no student code: compute what is right, compare
  *     CRITERION(gradients, .section = "dp", ..., .observe = observe, .judge = judge);
  *
  * Both halves build the same fixtures from the same seed. The subject records numbers and judges
@@ -112,7 +111,8 @@ uint64_t judge_seed(const struct judge *j);
 /* ---- in the judge ---- */
 
 /* judge_observations - what rank `rank` of the world with `world_size` ranks recorded; complete.
- * judge_file - a regular file that this subject left in its folder, or NULL (not followed if a link) */
+ * judge_file - a regular file that this subject left in its folder, or NULL (not followed if a
+ * link) */
 const struct observations *judge_observations(const struct judge *j, int world_size, int rank);
 const char *judge_file(struct judge *j, int world_size, int rank, const char *name);
 struct device judge_device(const struct judge *j, int rank);
@@ -149,8 +149,8 @@ bool expect_ints(struct judge *j, const struct observations *o, const char *key,
 bool expect_number(struct judge *j, const struct observations *o, const char *key, double expected,
                    double rtol, double atol, const char *what, ...)
     __attribute__((format(printf, 7, 8)));
-bool expect_raised(struct judge *j, const struct observations *o, const char *key,
-                   const char *type, const char *message, const char *what, ...)
+bool expect_raised(struct judge *j, const struct observations *o, const char *key, const char *type,
+                   const char *message, const char *what, ...)
     __attribute__((format(printf, 6, 7)));
 bool expect_no_error(struct judge *j, const struct observations *o, const char *key,
                      const char *what, ...) __attribute__((format(printf, 4, 5)));

@@ -25,8 +25,9 @@ struct batch {
 };
 struct batch fixture_batch(enum values values, uint64_t seed, int index);
 
-/* batch_slice - `rows` rows from `start` on. batch_shard - rank `rank`'s equal share of as many rows
- * as can be shared equally. batch_whole - all those rows. batch_to, batch_cast - both tensors moved */
+/* batch_slice - `rows` rows from `start` on. batch_shard - rank `rank`'s equal share of as many
+ * rows as can be shared equally. batch_whole - all those rows. batch_to, batch_cast - both tensors
+ * moved */
 struct batch batch_slice(struct batch batch, int64_t start, int64_t rows);
 struct batch batch_shard(struct batch batch, int rank, int world_size);
 struct batch batch_whole(struct batch batch, int world_size);

@@ -60,7 +60,8 @@ static const struct failing_case {
     int stages;
     int64_t split, rows;
     int stage, microbatch;
-} failing_cases[] = {{1, 3, 7, 0, 1}, {2, 3, 7, 1, 2}, {2, 1, 3, 0, 0}, {3, 2, 9, 1, 3}, {3, 4, 4, 2, 0}};
+} failing_cases[] = {
+    {1, 3, 7, 0, 1}, {2, 3, 7, 1, 2}, {2, 1, 3, 0, 0}, {3, 2, 9, 1, 3}, {3, 4, 4, 2, 0}};
 enum { FAILING_CASES = sizeof failing_cases / sizeof *failing_cases };
 
 static const char *failing_message(uint64_t seed, int index)
@@ -123,8 +124,7 @@ static bool observe_call(struct subject *s, struct test_pipe *test, const struct
     return true;
 }
 
-static void observe_pipe_parameters(struct subject *s, struct test_pipe *test,
-                                    const struct call *c)
+static void observe_pipe_parameters(struct subject *s, struct test_pipe *test, const struct call *c)
 {
     int64_t count = 0;
     for (int j = 0; j < c->stages; j++) {
@@ -296,10 +296,9 @@ static bool judge_output(struct judge *j, const struct observations *o, const st
         return judge_fail(j, "%s: the output is on %s, expected %s, the last stage's device",
                           call_name(c), device_name(observed_device(o, key)), device_name(device));
     if (observed_requires_grad(o, key) != c->grad)
-        return judge_fail(j, "%s, with grad mode %s: the output %s", call_name(c),
-                          c->grad ? "on" : "off",
-                          c->grad ? "does not require grad: it was cut from the graph"
-                                  : "requires grad");
+        return judge_fail(
+            j, "%s, with grad mode %s: the output %s", call_name(c), c->grad ? "on" : "off",
+            c->grad ? "does not require grad: it was cut from the graph" : "requires grad");
     return expect_equal(j, o, scope_printf("%s inputs", call_key(c)), inputs,
                         "%s: the inputs, which it must leave alone,", call_name(c));
 }
@@ -325,8 +324,8 @@ static bool judge_parameters(struct judge *j, const struct observations *o, int 
     for (int i = 0; i < expected->n; i++) {
         const char *name = expected->at[i].name;
         if (!expect_equal(j, o, scope_printf("%d %d parameter.%s", stages, session, name),
-                          expected->at[i].tensor,
-                          "after pipe_forward, %s of a pipe with %d stages", name, stages))
+                          expected->at[i].tensor, "after pipe_forward, %s of a pipe with %d stages",
+                          name, stages))
             return false;
     }
     return expect_int(j, o, scope_printf("%d %d parameter count", stages, session),

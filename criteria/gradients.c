@@ -18,8 +18,7 @@ static struct module *gradients_model(enum values values, uint64_t seed)
 /* A rank's own gradients. Then one parameter is frozen: it keeps its gradient, and that counts. */
 static struct module *model_with_gradients(struct subject *s, enum values values)
 {
-    struct module *model =
-        module_to(gradients_model(values, subject_seed(s)), subject_device(s));
+    struct module *model = module_to(gradients_model(values, subject_seed(s)), subject_device(s));
     struct batch whole = batch_to(fixture_batch(values, subject_seed(s), 0), subject_device(s));
     struct batch shard = batch_shard(whole, subject_rank(s), subject_world_size(s));
     (void)tensor_backward(mse_loss(module_forward(model, shard.inputs), shard.targets));

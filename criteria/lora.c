@@ -17,8 +17,10 @@ struct lora_case {
 };
 
 static const struct lora_case good_cases[] = {
-    {PUBLIC_MODEL, {"0", "2"}, 2, 4},           {DRAWN_MODEL, {"2"}, 3, 5},
-    {DRAWN_MODEL, {"2", "0"}, 1, 7},            {NESTED_MODEL, {"encoder.proj"}, 3, 8},
+    {PUBLIC_MODEL, {"0", "2"}, 2, 4},
+    {DRAWN_MODEL, {"2"}, 3, 5},
+    {DRAWN_MODEL, {"2", "0"}, 1, 7},
+    {NESTED_MODEL, {"encoder.proj"}, 3, 8},
     {NESTED_MODEL, {"head", "encoder.proj"}, 2, 1},
 };
 enum { GOOD_CASES = sizeof good_cases / sizeof *good_cases };
@@ -88,7 +90,8 @@ static const char *class_name(const struct module *module)
     return "another class";
 }
 
-/* structure_name - every module of the model with its class: "0 LoRALinear, 0.base Linear, 1 Tanh" */
+/* structure_name - every module of the model with its class: "0 LoRALinear, 0.base Linear, 1 Tanh"
+ */
 static const char *structure_name(struct module *model)
 {
     const char *text = "";
@@ -237,7 +240,8 @@ static bool judge_parameters(struct judge *j, const struct observations *o, cons
             return false;
         if (!device_equal(observed_device(o, key), judge_device(j, 0)))
             return judge_fail(j, "after %s, %s is on %s, expected %s", call_name(c), p->name,
-                              device_name(observed_device(o, key)), device_name(judge_device(j, 0)));
+                              device_name(observed_device(o, key)),
+                              device_name(judge_device(j, 0)));
     }
     return true;
 }

@@ -35,11 +35,21 @@ struct partition_case {
 /* The public cases; sizes that tell wrong ways to deal apart; the seeds 19 and 20, and 19 again;
  * large ones, the last of which overflows 32 bits in rank * size; drawn ones. */
 static const struct partition_case fixed_cases[] = {
-    {0, 3, PARTITION_SEED},    {2, 5, PARTITION_SEED},   {17, 3, PARTITION_SEED},
-    {32, 2, PARTITION_SEED},   {101, 7, PARTITION_SEED}, {6, 6, PARTITION_SEED},
-    {17, 2, PARTITION_SEED},   {1, 1, PARTITION_SEED},   {3, 8, PARTITION_SEED},
-    {100, 3, 19},              {100, 3, 20},             {100, 3, 19},
-    {1000, 1, PARTITION_SEED}, {1000, 7, 1},             {100000, 50000, PARTITION_SEED},
+    {0, 3, PARTITION_SEED},
+    {2, 5, PARTITION_SEED},
+    {17, 3, PARTITION_SEED},
+    {32, 2, PARTITION_SEED},
+    {101, 7, PARTITION_SEED},
+    {6, 6, PARTITION_SEED},
+    {17, 2, PARTITION_SEED},
+    {1, 1, PARTITION_SEED},
+    {3, 8, PARTITION_SEED},
+    {100, 3, 19},
+    {100, 3, 20},
+    {100, 3, 19},
+    {1000, 1, PARTITION_SEED},
+    {1000, 7, 1},
+    {100000, 50000, PARTITION_SEED},
 };
 enum { SEED_19 = 9, SEED_20 = 10, SEED_19_AGAIN = 11 };
 enum { FIXED_CASES = sizeof fixed_cases / sizeof *fixed_cases, DRAWN_CASES = 10 };
@@ -56,8 +66,8 @@ static struct partition_case partition_case(uint64_t run_seed, int index)
     return (struct partition_case){size, world_size, 1 + rng_bits(&rng, 30)};
 }
 
-static const struct partition_case bad_cases[] = {
-    {-1, 2, 1}, {-100, 1, 1}, {10, 0, 1}, {10, -1, 1}, {0, 0, 1}, {-1, -1, 1}};
+static const struct partition_case bad_cases[] = {{-1, 2, 1},  {-100, 1, 1}, {10, 0, 1},
+                                                  {10, -1, 1}, {0, 0, 1},    {-1, -1, 1}};
 enum { BAD_CASES = sizeof bad_cases / sizeof *bad_cases };
 
 /* ---- observing ---- */
@@ -207,8 +217,8 @@ static int64_t commonest(int64_t *values, int64_t n)
     return most;
 }
 
-/* In a shuffled order, the step from an index to the next (modulo the size) is hardly ever the same;
- * in an order that was only rotated, strided or dealt out, it nearly always is. */
+/* In a shuffled order, the step from an index to the next (modulo the size) is hardly ever the
+ * same; in an order that was only rotated, strided or dealt out, it nearly always is. */
 static bool judge_shuffle(struct judge *j, struct partition_case c, const int64_t *indices)
 {
     int64_t *steps = scope_alloc((size_t)c.size * sizeof *steps), n = 0;
@@ -254,8 +264,9 @@ static bool judge_ranks(struct judge *j, const struct observations *o)
     for (int i = 0; i < CASES; i++) {
         const char *key = scope_printf("indices %d", i);
         if (!same_ints(o, key, judge_observations(j, 2, 1), key))
-            return judge_fail(j, "%s gives different lists in two processes: it depends on more "
-                                 "than its arguments (the rank, the time, an address?)",
+            return judge_fail(j,
+                              "%s gives different lists in two processes: it depends on more "
+                              "than its arguments (the rank, the time, an address?)",
                               call_name(partition_case(judge_seed(j), i)));
     }
     return true;
@@ -266,8 +277,9 @@ static bool judge_generators(struct judge *j, const struct observations *o)
     for (int g = 0; g < GENERATORS; g++)
         if (!same_ints(o, scope_printf("generator %d alone", g), o,
                        scope_printf("generator %d called", g)))
-            return judge_fail(j, "partition_indices changes the state of %s, which the whole "
-                                 "process shares: use a generator of your own (struct rng)",
+            return judge_fail(j,
+                              "partition_indices changes the state of %s, which the whole "
+                              "process shares: use a generator of your own (struct rng)",
                               generator_names[g]);
     return true;
 }

@@ -26,8 +26,8 @@ bool pipe_open(struct subject *s, struct test_pipe *test, int stages, int64_t sp
     struct module *model = pipe_model(stages, subject_seed(s));
     for (int j = 0; j < stages; j++) {
         test->devices[j] = subject_stage_device(s, j);
-        test->watches[j] = (struct watch){
-            .workers = test->pipe.workers, .stage_count = stages, .fail_at = -1};
+        test->watches[j] =
+            (struct watch){.workers = test->pipe.workers, .stage_count = stages, .fail_at = -1};
         struct module *stage = module_to(module_child_at(model, j), test->devices[j]);
         test->stages[j] = watch_new(stage, &test->watches[j]);
     }

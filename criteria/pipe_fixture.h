@@ -14,9 +14,9 @@ struct test_pipe {
     struct watch watches[PIPE_STAGES_MAX];
 };
 
-/* pipe_model - the stages of a pipe, in a row: one, two or three, 4 columns in and 3 out, with values
- * drawn for this run: [Linear(4, 7) + Tanh, Linear(7, 3)], with Linear(7, 7) between; alone, both in
- * one. Names: "0.0.weight" is in stage 0. owns: borrowed from the scope */
+/* pipe_model - the stages of a pipe, in a row: one, two or three, 4 columns in and 3 out, with
+ * values drawn for this run: [Linear(4, 7) + Tanh, Linear(7, 3)], with Linear(7, 7) between; alone,
+ * both in one. Names: "0.0.weight" is in stage 0. owns: borrowed from the scope */
 struct module *pipe_model(int stages, uint64_t seed);
 
 /* pipe_open - the same in a pipe, on the subject's devices, every stage watched

@@ -31,7 +31,8 @@ static struct schedule_case *schedule_cases(uint64_t seed)
     return cases;
 }
 
-static const struct schedule_case bad_cases[] = {{-1, 2}, {-7, 1}, {3, 0}, {3, -1}, {0, 0}, {-1, -1}};
+static const struct schedule_case bad_cases[] = {{-1, 2}, {-7, 1}, {3, 0},
+                                                 {3, -1}, {0, 0},  {-1, -1}};
 enum { BAD_CASES = sizeof bad_cases / sizeof *bad_cases };
 
 /* Waves as numbers: how many, then per wave how many pairs and the pairs. A wave that claims more
@@ -120,7 +121,8 @@ static bool judge_waves(struct judge *j, struct schedule_case c, const int64_t *
             memcmp(got_wave, wave, (size_t)(1 + 2 * wave[0]) * sizeof *wave) == 0)
             continue;
         return judge_fail(j, "wave %jd of %s is %s, expected %s (pairs of microbatch, stage)",
-                          (intmax_t)k, call, got_wave < got_end ? wave_name(got_wave, got_end) : "[]",
+                          (intmax_t)k, call,
+                          got_wave < got_end ? wave_name(got_wave, got_end) : "[]",
                           wave_name(wave, right + right_n));
     }
     return true;
@@ -147,4 +149,5 @@ static bool judge(struct judge *j)
 }
 
 CRITERION(schedule, .section = "pipeline", .problem = "2.1", .order = 5, .points = 5,
-          .title = "clock-cycle schedule", .file = "pipeline.c", .observe = observe, .judge = judge);
+          .title = "clock-cycle schedule", .file = "pipeline.c", .observe = observe,
+          .judge = judge);

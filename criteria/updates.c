@@ -45,8 +45,8 @@ static bool observe_step(struct subject *s, int scenario, int step, struct modul
 {
     SCOPE;
     const struct scenario *c = &scenarios[scenario];
-    struct batch batch = batch_to(fixture_batch(c->values, subject_seed(s), step),
-                                  subject_device(s));
+    struct batch batch =
+        batch_to(fixture_batch(c->values, subject_seed(s), step), subject_device(s));
     struct batch shard = batch_shard(batch, subject_rank(s), subject_world_size(s));
     float loss = student(s, train_step)(model, optimizer, shard.inputs, shard.targets, c->loss);
     if (call_failed(s, loss != loss, "train_step, step %d", step + 1))
@@ -59,9 +59,8 @@ static bool observe_step(struct subject *s, int scenario, int step, struct modul
 static bool observe_scenario(struct subject *s, int scenario)
 {
     SCOPE;
-    struct module *model =
-        module_to(scenario_model(&scenarios[scenario], subject_seed(s), subject_rank(s)),
-                  subject_device(s));
+    struct module *model = module_to(
+        scenario_model(&scenarios[scenario], subject_seed(s), subject_rank(s)), subject_device(s));
     struct optimizer *optimizer = sgd_new(model, learning_rate);
     leave_stale_gradients(model, subject_rank(s));
     for (int step = 0; step < STEPS; step++)

@@ -8,13 +8,13 @@
 
 enum { WATCH_CALLS_MAX = 64 };
 
-/* What one stage saw since it was last cleared. thread: the stage whose worker called, -1 for any other
- * thread; task: which of that worker's tasks was running; rows: of the input. */
+/* What one stage saw since it was last cleared. thread: the stage whose worker called, -1 for any
+ * other thread; task: which of that worker's tasks was running; rows: of the input. */
 struct watch {
     struct workers *workers;
     int stage_count;
-    int fail_at;                      /* the call, from 0, that fails; -1: none */
-    const struct error_type *error;   /* how it fails */
+    int fail_at;                    /* the call, from 0, that fails; -1: none */
+    const struct error_type *error; /* how it fails */
     const char *message;
     atomic_int calls;
     struct watch_call {

@@ -81,16 +81,15 @@ static const char *common_factor(const double *got, const double *expected, int6
 static const char *in_words(const struct comparison *c, const struct tensor *x, const double *got,
                             const double *expected, double rtol, double atol)
 {
-    const char *tolerance =
-        rtol == 0 && atol == 0 ? "none is allowed"
-                               : scope_printf("allowed: %g + %g * |expected|", atol, rtol);
-    return scope_printf("%jd of %jd elements differ (%.1f%%); the largest difference is %.4g at %s: "
-                        "got %.9g, expected %.9g (%s)%s",
-                        (intmax_t)c->differing, (intmax_t)c->numel,
-                        100.0 * (double)c->differing / (double)c->numel,
-                        fabs(got[c->worst] - expected[c->worst]), position_name(x, c->worst),
-                        got[c->worst], expected[c->worst], tolerance,
-                        common_factor(got, expected, c->numel));
+    const char *tolerance = rtol == 0 && atol == 0
+                                ? "none is allowed"
+                                : scope_printf("allowed: %g + %g * |expected|", atol, rtol);
+    return scope_printf(
+        "%jd of %jd elements differ (%.1f%%); the largest difference is %.4g at %s: "
+        "got %.9g, expected %.9g (%s)%s",
+        (intmax_t)c->differing, (intmax_t)c->numel, 100.0 * (double)c->differing / (double)c->numel,
+        fabs(got[c->worst] - expected[c->worst]), position_name(x, c->worst), got[c->worst],
+        expected[c->worst], tolerance, common_factor(got, expected, c->numel));
 }
 
 const char *tensor_difference(const struct tensor *got, const struct tensor *expected, double rtol,

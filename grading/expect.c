@@ -7,6 +7,7 @@
 #include "grading/compare.h"
 #include "grading/judge.h"
 #include "grading/observations.h"
+#include "grading/text.h"
 
 static char *format(const char *format, va_list arguments)
 {
@@ -18,9 +19,11 @@ bool judge_fail(struct judge *j, const char *reason, ...)
 {
     va_list arguments;
     va_start(arguments, reason);
-    if (!j->reason)
-        j->reason = format(reason, arguments);
+    char *text = j->reason ? NULL : format(reason, arguments);
     va_end(arguments);
+    if (text) /* some of it may be a student's */
+        j->reason = text_clean(text, strlen(text));
+    free(text);
     return false;
 }
 
@@ -41,8 +44,8 @@ static struct subject_matter about(const struct observations *o, const char *wha
 {
     int world_size = observations_world_size(o);
     return (struct subject_matter){
-        .who = world_size > 1 ? scope_printf("rank %d of %d: ", observations_rank(o), world_size)
-                              : "",
+        .who =
+            world_size > 1 ? scope_printf("rank %d of %d: ", observations_rank(o), world_size) : "",
         .what = format(what, arguments),
     };
 }
@@ -123,8 +126,7 @@ bool expect_int(struct judge *j, const struct observations *o, const char *key, 
     if (observed_kind(o, key) != OBSERVATION_INT)
         return fail_absent(j, &a);
     int64_t got = observed_int(o, key, expected);
-    return got == expected ||
-           fail(j, a, "is %jd, expected %jd", (intmax_t)got, (intmax_t)expected);
+    return got == expected || fail(j, a, "is %jd, expected %jd", (intmax_t)got, (intmax_t)expected);
 }
 
 /* ints_name - "[0, 1, 2, ... 90 more]" */
@@ -173,8 +175,8 @@ static const char *a_or_an(const char *word)
     return *word && strchr("AEIOUaeiou", *word) ? "an" : "a";
 }
 
-bool expect_raised(struct judge *j, const struct observations *o, const char *key,
-                   const char *type, const char *message, const char *what, ...)
+bool expect_raised(struct judge *j, const struct observations *o, const char *key, const char *type,
+                   const char *message, const char *what, ...)
 {
     ABOUT(a);
     const char *got_type, *got_message;

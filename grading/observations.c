@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/autograd.h"
+#include "grading/text.h"
 
 struct entry {
     enum observation_kind kind;
@@ -237,7 +237,7 @@ static bool decode_record(struct observations *o, struct reader *reader)
         o->complete = true;
     } else if (good && entry.kind == OBSERVATION_FAILURE) {
         if (!o->failure)
-            o->failure = strdup(entry.text);
+            o->failure = text_clean(entry.text, strlen(entry.text));
     } else if (good && keep(o, &entry)) {
         return true;
     } else {
@@ -316,8 +316,7 @@ int observations_world_size(const struct observations *o)
 static const struct entry *find(const struct observations *o, const char *key)
 {
     struct entry wanted = {.key = (char *)key};
-    return o->n == 0 ? NULL
-                     : bsearch(&wanted, o->entries, o->n, sizeof *o->entries, compare_keys);
+    return o->n == 0 ? NULL : bsearch(&wanted, o->entries, o->n, sizeof *o->entries, compare_keys);
 }
 
 static const struct entry *find_kind(const struct observations *o, const char *key,

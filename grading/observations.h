@@ -15,7 +15,8 @@
  *              (8 bytes each), elements in row-major order
  *     absent   nothing: there was no tensor
  *     failure  text                 end      nothing; nothing may follow it
- * A key is recorded once. Integers and elements are in this machine's order: both sides run on it. */
+ * A key is recorded once. Integers and elements are in this machine's order: both sides run on it.
+ */
 #include <stddef.h>
 
 #include "criteria/criterion.h"

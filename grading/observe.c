@@ -157,7 +157,8 @@ void observe_tensor(struct subject *s, const struct tensor *x, const char *key, 
 }
 
 /* Every parameter, or its gradient, under PREFIX.NAME. */
-static void record_model(struct subject *s, struct module *model, const char *prefix, bool gradients)
+static void record_model(struct subject *s, struct module *model, const char *prefix,
+                         bool gradients)
 {
     SCOPE;
     struct named_tensors *parameters = module_named_parameters(model);
