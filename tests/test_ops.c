@@ -1,0 +1,511 @@
+/* Every operation's values and gradients against PyTorch's (tests/golden/ops.json, whose generator
+ * says what a case holds) and, in FLOAT64, gradients against finite differences; and what
+ * operations refuse. */
+#include <check.h>
+#include <float.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/autograd.h"
+#include "runtime/cpu/functions.h"
+#include "runtime/error.h"
+#include "runtime/ops.h"
+#include "runtime/scope.h"
+
+enum { OPERANDS = 3 };
+
+struct golden_case {
+    const char *name;
+    enum dtype dtype;
+    int n; /* leaves */
+    struct tensor *leaf[OPERANDS];
+    const char *mode[OPERANDS];
+    double numbers[TENSOR_MAX_DIMS];
+    int count; /* numbers */
+    const json_t *json;
+};
+
+/* ---- the operations by name; x are the operands, c the case ---- */
+
+typedef struct tensor *apply_fn(struct tensor *const *x, const struct golden_case *c);
+
+#define APPLY(name, expression)                                                                    \
+    static struct tensor *apply_##name(struct tensor *const *x, const struct golden_case *c)       \
+    {                                                                                              \
+        (void)c;                                                                                   \
+        return expression;                                                                         \
+    }
+
+APPLY(add, tensor_add(x[0], x[1]))
+APPLY(sub, tensor_sub(x[0], x[1]))
+APPLY(mul, tensor_mul(x[0], x[1]))
+APPLY(div, tensor_div(x[0], x[1]))
+APPLY(scale, tensor_scale(x[0], c->numbers[0]))
+APPLY(add_number, tensor_add_number(x[0], c->numbers[0]))
+APPLY(square, tensor_square(x[0]))
+APPLY(tanh, tensor_tanh(x[0]))
+APPLY(relu, tensor_relu(x[0]))
+APPLY(gelu, tensor_gelu(x[0]))
+APPLY(matmul, tensor_matmul(x[0], x[1]))
+APPLY(linear, tensor_linear(x[0], x[1], c->n > 2 ? x[2] : NULL))
+APPLY(gelu_residual, tensor_gelu_residual(x[0], x[1], c->numbers[0]))
+APPLY(sum, tensor_sum(x[0]))
+APPLY(mean, tensor_mean(x[0]))
+APPLY(sum_rows, tensor_sum_rows(x[0]))
+APPLY(mse_loss, mse_loss(x[0], x[1]))
+APPLY(transpose, tensor_transpose(x[0], (int)c->numbers[0], (int)c->numbers[1]))
+APPLY(slice, tensor_slice(x[0], (int)c->numbers[0], (int64_t)c->numbers[1], (int64_t)c->numbers[2]))
+APPLY(clone, tensor_clone(x[0]))
+APPLY(cast, tensor_cast(x[0], c->dtype == FLOAT32 ? FLOAT64 : FLOAT32))
+APPLY(to_half, tensor_cast(tensor_cast(x[0], FLOAT16), c->dtype))
+
+static struct tensor *apply_view(struct tensor *const *x, const struct golden_case *c)
+{
+    int64_t shape[TENSOR_MAX_DIMS];
+    for (int d = 0; d < c->count; d++)
+        shape[d] = (int64_t)c->numbers[d];
+    return tensor_view(tensor_contiguous(x[0]), c->count, shape);
+}
+
+static struct tensor *apply_split_backwards(struct tensor *const *x, const struct golden_case *c)
+{
+    struct tensors *pieces = tensor_split(x[0], (int64_t)c->numbers[0]);
+    struct tensors *reversed = tensors_new(pieces->n);
+    for (int i = 0; i < pieces->n; i++)
+        reversed->at[i] = pieces->at[pieces->n - 1 - i];
+    return tensor_cat(reversed);
+}
+
+static struct tensor *apply_cat(struct tensor *const *x, const struct golden_case *c)
+{
+    struct tensors *pieces = tensors_new(c->n);
+    memcpy(pieces->at, x, (size_t)c->n * sizeof *x);
+    return tensor_cat(pieces);
+}
+
+static apply_fn *find(const char *name)
+{
+    static const struct {
+        const char *name;
+        apply_fn *apply;
+    } operations[] = {
+        {"add", apply_add},
+        {"sub", apply_sub},
+        {"mul", apply_mul},
+        {"div", apply_div},
+        {"scale", apply_scale},
+        {"add_number", apply_add_number},
+        {"square", apply_square},
+        {"tanh", apply_tanh},
+        {"relu", apply_relu},
+        {"gelu", apply_gelu},
+        {"matmul", apply_matmul},
+        {"linear", apply_linear},
+        {"gelu_residual", apply_gelu_residual},
+        {"sum", apply_sum},
+        {"mean", apply_mean},
+        {"sum_rows", apply_sum_rows},
+        {"mse_loss", apply_mse_loss},
+        {"view", apply_view},
+        {"transpose", apply_transpose},
+        {"slice", apply_slice},
+        {"split_backwards", apply_split_backwards},
+        {"cat", apply_cat},
+        {"clone", apply_clone},
+        {"cast", apply_cast},
+        {"to_half", apply_to_half},
+    };
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+        if (strcmp(operations[i].name, name) == 0)
+            return operations[i].apply;
+    ck_abort_msg("no operation %s", name);
+    return NULL;
+}
+
+/* ---- reading a case ---- */
+
+static json_t *golden; /* loaded before any test is forked */
+
+/* A list of numbers, null for NAN; borrowed from the scope. */
+static double *numbers_of(const json_t *list)
+{
+    double *values = scope_alloc(json_array_size(list) * sizeof *values + 1);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *value = json_array_get(list, i);
+        values[i] = json_is_null(value) ? NAN : json_number_value(value);
+    }
+    return values;
+}
+
+static struct tensor *tensor_of(const json_t *values, const json_t *shape, enum dtype dtype)
+{
+    int64_t sizes[TENSOR_MAX_DIMS];
+    int ndim = (int)json_array_size(shape);
+    for (int d = 0; d < ndim; d++)
+        sizes[d] = json_integer_value(json_array_get(shape, (size_t)d));
+    return tensor_cast(tensor_from_doubles(numbers_of(values), ndim, sizes), dtype);
+}
+
+static struct golden_case case_at(int index)
+{
+    const json_t *json = json_array_get(golden, (size_t)index);
+    const json_t *leaves = json_object_get(json, "leaves");
+    struct golden_case c = {
+        .name = json_string_value(json_object_get(json, "op")),
+        .n = (int)json_array_size(leaves),
+        .count = (int)json_array_size(json_object_get(json, "numbers")),
+        .json = json,
+    };
+    const char *dtype = json_string_value(json_object_get(json, "dtype"));
+    c.dtype = strcmp(dtype, "float64") == 0 ? FLOAT64 : FLOAT32;
+    memcpy(c.numbers, numbers_of(json_object_get(json, "numbers")),
+           (size_t)c.count * sizeof *c.numbers);
+    for (int i = 0; i < c.n; i++) {
+        const json_t *leaf = json_array_get(leaves, (size_t)i);
+        c.leaf[i] = tensor_set_requires_grad(
+            tensor_of(json_object_get(leaf, "values"), json_object_get(leaf, "shape"), c.dtype),
+            true);
+        c.mode[i] = json_string_value(json_array_get(json_object_get(json, "modes"), (size_t)i));
+    }
+    return c;
+}
+
+static struct tensor *operand(struct tensor *leaf, const char *mode)
+{
+    if (strcmp(mode, "transposed") == 0)
+        return tensor_transpose(leaf, 0, 1);
+    if (strcmp(mode, "sliced") == 0)
+        return tensor_slice(leaf, -1, 1, tensor_size(leaf, -1) - 2);
+    return leaf;
+}
+
+static struct tensor *output_of(const struct golden_case *c)
+{
+    struct tensor *x[OPERANDS] = {0};
+    for (int i = 0; i < c->n; i++)
+        x[i] = operand(c->leaf[i], c->mode[i]);
+    return find(c->name)(x, c);
+}
+
+/* sum(weights * output), the weights being the case's own */
+static struct tensor *loss_of(const struct golden_case *c)
+{
+    struct tensor *output = output_of(c);
+    struct tensor *weights =
+        tensor_of(json_object_get(c->json, "weights"), json_object_get(c->json, "shape"),
+                  output ? tensor_dtype(output) : c->dtype);
+    return tensor_sum(tensor_mul(output, weights));
+}
+
+/* ---- values and gradients ---- */
+
+static void check_values(const struct golden_case *c, const char *what, const struct tensor *x,
+                         const json_t *expected)
+{
+    ck_assert_msg(x != NULL, "%s: no %s", c->name, what);
+    ck_assert_int_eq(tensor_numel(x), (int64_t)json_array_size(expected));
+    double *got = scope_alloc((size_t)tensor_numel(x) * sizeof *got + 1);
+    double *wanted = numbers_of(expected);
+    ck_assert_int_eq(tensor_read(x, got), 0);
+    double rtol = c->dtype == FLOAT64 ? 1e-8 : 1e-6, atol = c->dtype == FLOAT64 ? 1e-9 : 1e-6;
+    if (strcmp(c->name, "cast") == 0)
+        rtol = atol = 1e-6;
+    for (int64_t i = 0; i < tensor_numel(x); i++)
+        ck_assert_msg(fabs(got[i] - wanted[i]) <= atol + rtol * fabs(wanted[i]) ||
+                          (isnan(got[i]) && isnan(wanted[i])),
+                      "%s %s[%lld]: got %.9g, PyTorch has %.9g", c->name, what, (long long)i,
+                      got[i], wanted[i]);
+}
+
+START_TEST(same_as_pytorch)
+{
+    SCOPE;
+    struct golden_case c = case_at(_i);
+    struct tensor *output = output_of(&c);
+    ck_assert_msg(output != NULL, "%s failed", c.name);
+    const json_t *shape = json_object_get(c.json, "shape");
+    ck_assert_int_eq(tensor_ndim(output), (int)json_array_size(shape));
+    for (int d = 0; d < tensor_ndim(output); d++)
+        ck_assert_int_eq(tensor_size(output, d),
+                         json_integer_value(json_array_get(shape, (size_t)d)));
+    check_values(&c, "output", output, json_object_get(c.json, "output"));
+    ck_assert_int_eq(tensor_backward(loss_of(&c)), 0);
+    for (int i = 0; i < c.n; i++) {
+        ck_assert(tensor_same_shape(tensor_grad(c.leaf[i]), c.leaf[i]));
+        check_values(&c, "gradient", tensor_grad(c.leaf[i]),
+                     json_array_get(json_object_get(c.json, "gradients"), (size_t)i));
+    }
+}
+END_TEST
+
+static double shifted_loss(const struct golden_case *c, double *element, double shift)
+{
+    SCOPE;
+    NO_GRAD;
+    double value = *element;
+    *element = value + shift;
+    double loss = tensor_item(loss_of(c));
+    *element = value;
+    return loss;
+}
+
+/* Casts lose the digits that a small difference needs; PyTorch's values cover them. */
+static bool is_rounded(const struct golden_case *c)
+{
+    return c->dtype != FLOAT64 || strcmp(c->name, "cast") == 0 || strcmp(c->name, "to_half") == 0;
+}
+
+START_TEST(gradients_are_slopes)
+{
+    SCOPE;
+    const double h = 1e-5;
+    struct golden_case c = case_at(_i);
+    if (is_rounded(&c))
+        return;
+    ck_assert_int_eq(tensor_backward(loss_of(&c)), 0);
+    for (int i = 0; i < c.n; i++) {
+        double *elements = tensor_data(c.leaf[i]), *gradient = tensor_data(tensor_grad(c.leaf[i]));
+        for (int64_t j = 0; j < tensor_numel(c.leaf[i]); j++) {
+            double rise = shifted_loss(&c, elements + j, h) - shifted_loss(&c, elements + j, -h);
+            ck_assert_double_eq_tol(gradient[j], rise / (2 * h), 1e-6 * (1 + fabs(gradient[j])));
+        }
+    }
+}
+END_TEST
+
+/* A gradient is computed for the inputs that want one, and only those. */
+START_TEST(one_input_at_a_time)
+{
+    SCOPE;
+    for (int wanted = 0; wanted < OPERANDS; wanted++) {
+        struct golden_case c = case_at(_i);
+        if (wanted >= c.n)
+            return;
+        for (int i = 0; i < c.n; i++)
+            tensor_set_requires_grad(c.leaf[i], i == wanted);
+        ck_assert_int_eq(tensor_backward(loss_of(&c)), 0);
+        for (int i = 0; i < c.n; i++)
+            if (i != wanted)
+                ck_assert_ptr_null(tensor_grad(c.leaf[i]));
+        check_values(&c, "gradient", tensor_grad(c.leaf[wanted]),
+                     json_array_get(json_object_get(c.json, "gradients"), (size_t)wanted));
+    }
+}
+END_TEST
+
+/* ---- own exp and erf ---- */
+
+static double ulps(float got, double exact)
+{
+    float next = nextafterf((float)fabs(exact), INFINITY);
+    double ulp = fmax((double)next - (double)(float)fabs(exact), FLT_TRUE_MIN);
+    return fabs((double)got - exact) / ulp;
+}
+
+START_TEST(erf_and_exp_are_accurate)
+{
+    double worst_erf = 0, worst_exp = 0;
+    for (float x = -6; x < 6; x += 1.0f / 8192)
+        worst_erf = fmax(worst_erf, ulps(erf_f32(x), erf((double)x)));
+    for (float x = -86; x < 80; x += 1.0f / 1024)
+        worst_exp = fmax(worst_exp, ulps(exp_f32(x), exp((double)x)));
+    for (float x = 1; x > 1e-30f; x /= 1.7f)
+        worst_erf = fmax(worst_erf, ulps(erf_f32(x), erf((double)x)));
+    ck_assert_double_lt(worst_erf, 2);
+    ck_assert_double_lt(worst_exp, 2);
+}
+END_TEST
+
+START_TEST(gelu_far_out)
+{
+    SCOPE;
+    struct tensor *x =
+        tensor_from((float[]){-1e30f, -20, -6, 6, 20, 1e30f, NAN, INFINITY}, SHAPE(8));
+    const double gelu[] = {0, 0, 0, 6, 20, 1e30f}, slope[] = {0, 0, 0, 1, 1, 1};
+    tensor_set_requires_grad(x, true);
+    struct tensor *y = tensor_gelu(x);
+    ck_assert_int_eq(tensor_backward(tensor_sum(y)), 0);
+    for (int i = 0; i < 6; i++) {
+        ck_assert_double_eq_tol(tensor_get(y, i), gelu[i], 1e-6);
+        ck_assert_double_eq_tol(tensor_get(tensor_grad(x), i), slope[i], 1e-6);
+    }
+    ck_assert(isnan(tensor_get(y, 6)));
+    ck_assert(isnan(tensor_get(tensor_grad(x), 6)));
+    ck_assert_double_eq(tensor_get(y, 7), INFINITY);
+}
+END_TEST
+
+/* ---- what is refused ---- */
+
+static struct tensor *ones(int64_t rows, int64_t columns, enum dtype dtype)
+{
+    return tensor_full(SHAPE(rows, columns), 1, dtype, CPU);
+}
+
+#define ASSERT_REFUSED(type, ...)                                                                  \
+    do {                                                                                           \
+        ck_assert_ptr_null(__VA_ARGS__);                                                           \
+        ck_assert_msg(error_is(&(type)), "%s should be a %s", #__VA_ARGS__, #type);                \
+        error_clear();                                                                             \
+    } while (0)
+
+START_TEST(wrong_shapes_are_refused)
+{
+    SCOPE;
+    struct tensor *a = ones(2, 3, FLOAT32), *b = ones(3, 2, FLOAT32);
+    struct tensor *scalar = tensor_full(0, NULL, 1, FLOAT32, CPU);
+    struct tensor *row = tensor_full(SHAPE(3), 1, FLOAT32, CPU);
+    ASSERT_REFUSED(ValueError, tensor_add(a, b));
+    ASSERT_REFUSED(ValueError, tensor_sub(a, b));
+    ASSERT_REFUSED(ValueError, tensor_mul(a, b));
+    ASSERT_REFUSED(ValueError, tensor_div(a, b));
+    ASSERT_REFUSED(ValueError, tensor_matmul(a, a));
+    ASSERT_REFUSED(ValueError, tensor_matmul(a, row));
+    ASSERT_REFUSED(ValueError, tensor_linear(a, b, NULL));
+    ASSERT_REFUSED(ValueError, tensor_linear(scalar, a, NULL));
+    ASSERT_REFUSED(ValueError, tensor_linear(a, a, row));
+    ASSERT_REFUSED(ValueError, tensor_gelu_residual(a, b, 1));
+    ASSERT_REFUSED(ValueError, mse_loss(a, b));
+    ASSERT_REFUSED(ValueError, mse_loss(a, row));
+    ASSERT_REFUSED(ValueError, tensor_sum_rows(scalar));
+    ASSERT_REFUSED(ValueError, tensor_view(a, SHAPE(4, 2)));
+    ASSERT_REFUSED(ValueError, tensor_view(a, SHAPE(-1, -1)));
+    ASSERT_REFUSED(ValueError, tensor_view(a, SHAPE(-1, 4)));
+    ASSERT_REFUSED(ValueError, tensor_view(a, SHAPE(-2, -3)));
+    ASSERT_REFUSED(ValueError, tensor_view(tensor_transpose(a, 0, 1), SHAPE(6)));
+    ASSERT_REFUSED(ValueError, tensor_view(ones(0, 3, FLOAT32), SHAPE(-1, 0)));
+    ASSERT_REFUSED(ValueError, tensor_transpose(a, 0, 2));
+    ASSERT_REFUSED(ValueError, tensor_transpose(a, -3, 0));
+    ASSERT_REFUSED(ValueError, tensor_slice(a, 2, 0, 1));
+    ASSERT_REFUSED(ValueError, tensor_slice(a, 0, 1, 2));
+    ASSERT_REFUSED(ValueError, tensor_slice(a, 0, -1, 1));
+    ASSERT_REFUSED(ValueError, tensor_slice(a, 0, 0, -1));
+    ASSERT_REFUSED(ValueError, tensor_split(a, 0));
+    ASSERT_REFUSED(ValueError, tensor_split(scalar, 1));
+    ASSERT_REFUSED(ValueError, tensor_cat(tensors_new(0)));
+    ASSERT_REFUSED(ValueError, tensor_cat(&(struct tensors){2, (struct tensor *[]){a, b}}));
+    ASSERT_REFUSED(ValueError, tensor_cat(&(struct tensors){1, (struct tensor *[]){scalar}}));
+}
+END_TEST
+
+START_TEST(wrong_dtypes_are_refused)
+{
+    SCOPE;
+    struct tensor *f32 = ones(2, 2, FLOAT32), *f64 = ones(2, 2, FLOAT64),
+                  *f16 = ones(2, 2, FLOAT16);
+    ASSERT_REFUSED(TypeError, tensor_add(f32, f64));
+    ASSERT_REFUSED(TypeError, tensor_matmul(f64, f32));
+    ASSERT_REFUSED(TypeError, tensor_linear(f32, f64, NULL));
+    ASSERT_REFUSED(TypeError, tensor_linear(f32, f32, f64));
+    ASSERT_REFUSED(TypeError, mse_loss(f32, f64));
+    ASSERT_REFUSED(TypeError, tensor_add(f16, f16));
+    ASSERT_REFUSED(TypeError, tensor_gelu(f16));
+    ASSERT_REFUSED(TypeError, tensor_sum(f16));
+    ASSERT_REFUSED(TypeError, tensor_cat(&(struct tensors){2, (struct tensor *[]){f32, f64}}));
+    ASSERT_REFUSED(RuntimeError, tensor_to(f32, CUDA(99)));
+}
+END_TEST
+
+START_TEST(null_passes_through_silently)
+{
+    SCOPE;
+    struct tensor *a = ones(2, 2, FLOAT32);
+    ck_assert_ptr_null(tensor_add(NULL, a));
+    ck_assert_ptr_null(tensor_sub(a, NULL));
+    ck_assert_ptr_null(tensor_mul(NULL, NULL));
+    ck_assert_ptr_null(tensor_div(a, NULL));
+    ck_assert_ptr_null(tensor_scale(NULL, 2));
+    ck_assert_ptr_null(tensor_add_number(NULL, 2));
+    ck_assert_ptr_null(tensor_square(NULL));
+    ck_assert_ptr_null(tensor_tanh(NULL));
+    ck_assert_ptr_null(tensor_relu(NULL));
+    ck_assert_ptr_null(tensor_gelu(NULL));
+    ck_assert_ptr_null(tensor_matmul(a, NULL));
+    ck_assert_ptr_null(tensor_linear(NULL, a, NULL));
+    ck_assert_ptr_null(tensor_linear(a, NULL, NULL));
+    ck_assert_ptr_null(tensor_gelu_residual(a, NULL, 1));
+    ck_assert_ptr_null(tensor_sum(NULL));
+    ck_assert_ptr_null(tensor_mean(NULL));
+    ck_assert_ptr_null(tensor_sum_rows(NULL));
+    ck_assert_ptr_null(mse_loss(NULL, a));
+    ck_assert_ptr_null(tensor_to(NULL, CPU));
+    ck_assert_ptr_null(tensor_cast(NULL, FLOAT64));
+    ck_assert_ptr_null(tensor_view(NULL, SHAPE(1)));
+    ck_assert_ptr_null(tensor_transpose(NULL, 0, 1));
+    ck_assert_ptr_null(tensor_slice(NULL, 0, 0, 1));
+    ck_assert_ptr_null(tensor_split(NULL, 1));
+    ck_assert_ptr_null(tensor_cat(NULL));
+    ck_assert_ptr_null(tensor_cat(&(struct tensors){2, (struct tensor *[]){a, NULL}}));
+    ck_assert(!error_occurred());
+}
+END_TEST
+
+START_TEST(views_share_memory)
+{
+    SCOPE;
+    struct tensor *x = tensor_from((float[]){0, 1, 2, 3, 4, 5}, SHAPE(2, 3));
+    ck_assert_ptr_eq(tensor_data(tensor_view(x, SHAPE(3, -1))), tensor_data(x));
+    ck_assert_ptr_eq(tensor_data(tensor_transpose(x, 0, 1)), tensor_data(x));
+    ck_assert_ptr_eq(tensor_data(tensor_slice(x, 1, 1, 2)), (float *)tensor_data(x) + 1);
+    ck_assert_double_eq(tensor_get(tensor_transpose(x, 0, -1), 2, 1), 5);
+    ck_assert_ptr_eq(tensor_to(x, CPU), x);
+    ck_assert_ptr_eq(tensor_cast(x, FLOAT32), x);
+    ck_assert_ptr_eq(tensor_contiguous(x), x);
+    struct tensors *pieces = tensor_split(ones(0, 3, FLOAT32), 2);
+    ck_assert_int_eq(pieces->n, 1);
+    ck_assert_int_eq(tensor_size(pieces->at[0], 0), 0);
+}
+END_TEST
+
+START_TEST(same_result_twice_to_the_bit)
+{
+    SCOPE;
+    float *values = scope_alloc(100000 * sizeof *values);
+    for (int i = 0; i < 100000; i++)
+        values[i] = sinf((float)i);
+    struct tensor *x = tensor_from(values, SHAPE(1000, 100));
+    ck_assert_double_eq(tensor_item(tensor_sum(x)), tensor_item(tensor_sum(x)));
+    double exact = 0;
+    for (int i = 0; i < 100000; i++)
+        exact += (double)values[i];
+    ck_assert_double_eq_tol(tensor_item(tensor_sum(x)), exact, 1e-6);
+    ck_assert_double_eq_tol(tensor_item(tensor_sum(tensor_sum_rows(x))), exact, 1e-4);
+}
+END_TEST
+
+static void add_all(TCase *tests)
+{
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, same_as_pytorch, 0, (int)json_array_size(golden));
+    tcase_add_loop_test(tests, gradients_are_slopes, 0, (int)json_array_size(golden));
+    tcase_add_loop_test(tests, one_input_at_a_time, 0, (int)json_array_size(golden));
+    tcase_add_test(tests, erf_and_exp_are_accurate);
+    tcase_add_test(tests, gelu_far_out);
+    tcase_add_test(tests, wrong_shapes_are_refused);
+    tcase_add_test(tests, wrong_dtypes_are_refused);
+    tcase_add_test(tests, null_passes_through_silently);
+    tcase_add_test(tests, views_share_memory);
+    tcase_add_test(tests, same_result_twice_to_the_bit);
+}
+
+int main(void)
+{
+    json_error_t error;
+    golden = json_load_file("tests/golden/ops.json", 0, &error);
+    if (!golden) {
+        fprintf(stderr, "tests/golden/ops.json: %s\n", error.text);
+        return EXIT_FAILURE;
+    }
+    Suite *suite = suite_create("ops");
+    TCase *tests = tcase_create("ops");
+    add_all(tests);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    json_decref(golden);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
