@@ -55,9 +55,10 @@ static const struct bad_file {
     {"extra.pt", "with an additional 1.lora_A", "ValueError"},
     {"base-too.pt", "with an additional 0.base.weight", "ValueError"},
     {"renamed.pt", "with 2.lora_C for 2.lora_B", "ValueError"},
-    {"transposed.pt", "whose last entry has its sizes exchanged", "ValueError"},
+    {"one-row.pt", "whose last entry has one row of as many elements", "ValueError"},
     {"flat.pt", "whose last entry has one dimension of as many elements", "ValueError"},
-    {"wrong-first.pt", "whose first entry has a row too many", "ValueError"},
+    {"transposed.pt", "whose first entry has its sizes exchanged", "ValueError"},
+    {"taller.pt", "whose first entry has a row too many", "ValueError"},
     {"empty-dictionary.pt", "with no entries", "ValueError"},
     {"half.pt", "that ends in the middle", NULL},
     {"tail.pt", "without its last 30 bytes", NULL},
@@ -72,9 +73,10 @@ enum {
     EXTRA,
     BASE_TOO,
     RENAMED,
-    TRANSPOSED,
+    ONE_ROW,
     FLAT,
-    WRONG_FIRST,
+    TRANSPOSED,
+    TALLER,
     EMPTY_DICTIONARY,
     HALF,
     TAIL,
@@ -89,11 +91,16 @@ enum {
 
 static struct tensor *reshaped(int how, struct tensor *x)
 {
-    if (how == TRANSPOSED)
-        return tensor_contiguous(tensor_transpose(x, 0, 1));
-    if (how == FLAT)
+    switch (how) {
+    case ONE_ROW:
+        return tensor_view(x, SHAPE(1, -1));
+    case FLAT:
         return tensor_view(x, SHAPE(-1));
-    return tensor_full(SHAPE(tensor_size(x, 0) + 1, tensor_size(x, 1)), 1, FLOAT32, CPU);
+    case TRANSPOSED:
+        return tensor_contiguous(tensor_transpose(x, 0, 1));
+    default:
+        return tensor_full(SHAPE(tensor_size(x, 0) + 1, tensor_size(x, 1)), 1, FLOAT32, CPU);
+    }
 }
 
 /* The dictionary of a bad file; entries in the model's order, so that the last to be met is bad. */
@@ -108,7 +115,8 @@ static struct named_tensors *bad_dictionary(struct named_tensors *good, int how)
             continue;
         if (how == RENAMED && i == last)
             name = "2.lora_C";
-        if (((how == TRANSPOSED || how == FLAT) && i == last) || (how == WRONG_FIRST && i == 0))
+        if (((how == ONE_ROW || how == FLAT) && i == last) ||
+            ((how == TRANSPOSED || how == TALLER) && i == 0))
             x = reshaped(how, x);
         (void)named_tensors_add(bad, name, x);
     }

@@ -58,11 +58,12 @@ static bool observe_average(struct subject *s, enum values values)
 }
 
 /* While rank 0 averages, the others call something else, so the all-reduce fails. The group is
- * useless from then on: this comes last. */
+ * useless from then on: this comes last, when every rank is through with the rest. */
 static void observe_failing_collective(struct subject *s)
 {
     SCOPE;
     struct module *model = model_with_gradients(s, DRAWN_VALUES);
+    (void)dist_barrier();
     if (subject_rank(s) > 0) {
         (void)dist_barrier();
         error_clear();
