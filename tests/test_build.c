@@ -7,7 +7,7 @@
 #include "grading/build.h"
 #include "runtime/nn.h"
 #include "runtime/scope.h"
-#include "tests/scratch.h"
+#include "tests/temporary.h"
 
 static const char *const compilers[] = {"gcc", "clang"};
 enum { COMPILERS = 2 };
@@ -24,7 +24,7 @@ static void on_finished(struct library *library)
 
 static void begin(void)
 {
-    scratch_create();
+    temporary_create();
     all = processes_new();
 }
 
@@ -32,7 +32,7 @@ static void end(void)
 {
     build_close(&build);
     processes_free(all);
-    scratch_remove();
+    temporary_remove();
 }
 
 /* A build of `source` as data_parallel.c: the plain library, and one with average_gradients
@@ -41,8 +41,8 @@ static void build_source(const char *source)
 {
     static char home[4096], copy[8192], folder[8192];
     ck_assert_ptr_nonnull(realpath(".", home));
-    strcpy(copy, scratch_write("copy of the file.c", source));
-    strcpy(folder, scratch_path("build"));
+    strcpy(copy, temporary_write("copy of the file.c", source));
+    strcpy(folder, temporary_path("build"));
     build = (struct build){.home = home,
                            .source = copy,
                            .file = "data_parallel.c",
@@ -151,7 +151,7 @@ START_TEST(the_file_goes_by_the_name_that_the_student_knows)
     build_source("const char name[] = __FILE__;\nint unused(void) { int x; }\n");
     assert_built();
     ck_assert_ptr_nonnull(strstr(build.log, "assignment/data_parallel.c:2:"));
-    ck_assert_ptr_null(strstr(build.log, scratch));
+    ck_assert_ptr_null(strstr(build.log, temporary));
     void *handle = dlopen(build.libraries[0].path, RTLD_NOW | RTLD_LOCAL);
     ck_assert_ptr_nonnull(handle);
     ck_assert_str_eq(dlsym(handle, "name"), "assignment/data_parallel.c");
@@ -220,7 +220,7 @@ END_TEST
 
 START_TEST(a_folder_that_cannot_be_written_is_the_machines_fault)
 {
-    scratch_write("build", "a file is in its place");
+    temporary_write("build", "a file is in its place");
     build_source("int ok;\n");
     ck_assert_ptr_nonnull(build.fault);
     ck_assert_ptr_nonnull(strstr(build.fault, "/build"));
@@ -238,7 +238,7 @@ START_TEST(a_compiler_in_distress_is_the_machines_fault)
     };
     char script[512];
     snprintf(script, sizeof script, "#!/bin/sh\necho \"%s\" >&2\nexit 1\n", complaints[_i]);
-    const char *compiler = scratch_write("compiler", script);
+    const char *compiler = temporary_write("compiler", script);
     ck_assert_int_eq(chmod(compiler, 0700), 0);
     setenv("CC", compiler, 1);
     build_source("int ok;\n");

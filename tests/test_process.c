@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "grading/process.h"
-#include "tests/scratch.h"
+#include "tests/temporary.h"
 
 /* A shell script as a child. */
 static struct process script(const char *text)
@@ -19,7 +19,7 @@ static struct process script(const char *text)
     arguments[1] = "-c";
     arguments[2] = text;
     return (struct process){
-        .program = "sh", .arguments = arguments, .folder = scratch, .limits = {.wall_s = 30}};
+        .program = "sh", .arguments = arguments, .folder = temporary, .limits = {.wall_s = 30}};
 }
 
 static void run(struct process *process)
@@ -44,14 +44,14 @@ static int exit_status(const struct process *process)
 
 START_TEST(a_child_has_its_own_folder_and_environment)
 {
-    char expected[4 * sizeof scratch];
+    char expected[4 * sizeof temporary];
     setenv("SECRET", "of the grader", 1);
     struct process child =
         script("pwd; echo $HOME $TMPDIR; echo $LANG $OMP_NUM_THREADS "
                "$OPENBLAS_NUM_THREADS; echo [$SECRET]; echo to stderr >&2; exit 3");
     run(&child);
-    snprintf(expected, sizeof expected, "%s\n%s %s\nC 1 1\n[]\nto stderr\n", scratch, scratch,
-             scratch);
+    snprintf(expected, sizeof expected, "%s\n%s %s\nC 1 1\n[]\nto stderr\n", temporary, temporary,
+             temporary);
     assert_output(&child, expected);
     ck_assert_int_eq(exit_status(&child), 3);
     ck_assert(!process_succeeded(&child));
@@ -83,8 +83,8 @@ END_TEST
 
 START_TEST(descriptors_that_are_listed_arrive)
 {
-    int first = open(scratch_write("first", "one"), O_RDONLY);
-    int second = open(scratch_write("second", "two"), O_RDONLY);
+    int first = open(temporary_write("first", "one"), O_RDONLY);
+    int second = open(temporary_write("second", "two"), O_RDONLY);
     struct process child = script("cat <&4; cat <&5");
     child.descriptors[0] = first;
     child.descriptors[1] = second;
@@ -110,7 +110,7 @@ START_TEST(limits_hold)
     child.limits.file_bytes = 5000;
     run(&child);
     struct stat file;
-    ck_assert_int_eq(stat(scratch_path("file"), &file), 0);
+    ck_assert_int_eq(stat(temporary_path("file"), &file), 0);
     ck_assert_int_eq(file.st_size, 5000);
     ck_assert_int_eq(strncmp(child.output.head, "0\n77\n", 5), 0);
     process_close(&child);
@@ -125,7 +125,7 @@ START_TEST(a_program_that_cannot_run_is_told_from_one_that_fails)
         const char *program;
         int error;
     } cases[] = {
-        {"/nonexistent/compiler", ENOENT}, {"no-such-compiler", ENOENT}, {scratch, EACCES}};
+        {"/nonexistent/compiler", ENOENT}, {"no-such-compiler", ENOENT}, {temporary, EACCES}};
     struct process child = script("");
     child.program = cases[_i].program;
     run(&child);
@@ -289,7 +289,7 @@ static bool is_gone(pid_t pid)
 
 static void assert_gone(const char *name)
 {
-    char *text = scratch_read(scratch_path(name));
+    char *text = temporary_read(temporary_path(name));
     pid_t pid = atoi(text);
     ck_assert_int_gt(pid, 1);
     ck_assert_msg(is_gone(pid), "%s: process %d is still there", name, pid);
@@ -404,7 +404,7 @@ static Suite *process_suite(void)
     Suite *suite = suite_create("process");
     TCase *tests = tcase_create("process");
     tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, scratch_create, scratch_remove);
+    tcase_add_checked_fixture(tests, temporary_create, temporary_remove);
     tcase_add_test(tests, a_child_has_its_own_folder_and_environment);
     tcase_add_test(tests, stdin_is_empty);
     tcase_add_test(tests, no_other_descriptor_is_inherited);
