@@ -110,7 +110,7 @@ static int check_name(const struct module *module, const char *name)
 }
 
 /* A module inside itself would never be freed, and its forward would never end. */
-static int check_not_inside(struct module *module, struct module *outer)
+static int check_not_inside(struct module *module, const struct module *outer)
 {
     SCOPE;
     struct named_modules *inner = module_named_modules(module);
