@@ -18,7 +18,8 @@ int tensor_read(const struct tensor *x, double *out)
     struct tensor *values = tensor_to(tensor_contiguous(doubles), CPU);
     if (!values)
         return -1;
-    memcpy(out, values->data, (size_t)values->numel * sizeof *out);
+    if (values->numel > 0)
+        memcpy(out, values->data, (size_t)values->numel * sizeof *out);
     return 0;
 }
 
