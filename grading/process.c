@@ -344,8 +344,10 @@ static void finish(struct processes *all, struct process *process)
     while (waitpid(process->pid, &process->wait_status, 0) < 0 && errno == EINTR)
         ;
     process->seconds = clock_s() - process->started;
-    if (!WIFSIGNALED(process->wait_status) || WTERMSIG(process->wait_status) != SIGKILL)
-        process->late = process->stopped = false;
+    bool was_killed =
+        WIFSIGNALED(process->wait_status) && WTERMSIG(process->wait_status) == SIGKILL;
+    process->stopped = process->killed && process->hurried && was_killed;
+    process->late = process->warned || (process->killed && !process->hurried && was_killed);
     struct process **link = &all->first;
     while (*link != process)
         link = &(*link)->next;
@@ -379,18 +381,21 @@ static bool is_due(struct process *process)
     return false;
 }
 
-/* What ended by itself counts as such, however late. */
+/* All of them at once: what happens to one must not change what another is found doing. */
+static void kill_due(struct processes *all)
+{
+    for (struct process *p = all->first; p; p = p->next)
+        if (!has_ended(p) && is_due(p)) {
+            p->killed = true;
+            kill_all_of(p);
+        }
+}
+
 static struct process *next_ended(struct processes *all)
 {
-    for (struct process *p = all->first; p; p = p->next) {
-        if (has_ended(p))
+    for (struct process *p = all->first; p; p = p->next)
+        if (p->killed || has_ended(p))
             return p;
-        if (!is_due(p))
-            continue;
-        p->stopped = p->hurried;
-        p->late = !p->hurried;
-        return p;
-    }
     return NULL;
 }
 
@@ -427,6 +432,7 @@ void processes_wait(struct processes *all)
         take(&p->output_from, &p->output);
         take(&p->data_from, &p->data);
     }
+    kill_due(all);
     struct process *p;
     while ((p = next_ended(all))) {
         finish(all, p);

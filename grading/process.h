@@ -48,7 +48,7 @@ struct process {
     struct capture output, data;
     int start_error; /* an errno if it never began to run */
     int wait_status; /* as waitpid gave it */
-    bool late;       /* killed because its time was over */
+    bool late;       /* its time was over before it ended: warned or killed */
     bool stopped;    /* killed by processes_stop or process_hurry */
     double started, seconds;
 
@@ -56,7 +56,7 @@ struct process {
     pid_t pid;
     int output_from, data_from, error_from;
     double deadline;
-    bool hurried, warned;
+    bool hurried, warned, killed;
     struct process *next;
 };
 

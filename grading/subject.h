@@ -4,6 +4,7 @@
  * criterion's observe() says, and records what happened. It judges nothing. */
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "criteria/criterion.h"
 #include "grading/crash.h"
@@ -18,6 +19,7 @@ struct subject {
     void *handle;        /* what dlopen gave for the library */
     int observations;    /* descriptor that takes the observations */
     struct status_page *status;
+    pid_t pid;
 };
 
 /* The descriptors that a subject starts with, besides 0 to 2. */
@@ -40,6 +42,6 @@ enum {
 enum { SUBJECT_GAVE_UP = 3, SUBJECT_UNHEARD = 4, SUBJECT_MISUSED = 70 };
 
 /* subject_record - append n bytes to the observations, all of them. If nobody takes them any more,
- * the process ends. */
+ * or this is not the process that was started but one that student code forked, it ends. */
 void subject_record(struct subject *s, const void *bytes, size_t n);
 #endif
