@@ -26,6 +26,15 @@ static char *root, *executable; /* the checkout, and the grade that is tested */
 static const char *base;        /* holds the folders of all tests */
 static char folder[512];        /* a fresh one for each test, its working directory */
 
+/* keep - a string that lasts as long as the test. returns: the string */
+static const char *keep(char *text)
+{
+    static char *kept[200];
+    static int n;
+    ck_assert_int_lt(n, (int)(sizeof kept / sizeof *kept));
+    return kept[n++] = text;
+}
+
 /* ---- running programs ---- */
 
 /* What a program did. */
@@ -123,21 +132,22 @@ static void expect_nothing_left(void)
 static void enter_folder(void)
 {
     char *outer = format_or_fault("%s/XXXXXX", base);
+    keep(outer);
     ck_assert_ptr_nonnull(mkdtemp(outer));
     snprintf(folder, sizeof folder, "%s/work", outer);
     ck_assert_int_eq(mkdir(folder, 0777), 0);
     ck_assert_int_eq(chdir(folder), 0);
     ck_assert_int_eq(mkdir("tmp", 0777), 0);
-    ck_assert_int_eq(setenv("TMPDIR", format_or_fault("%s/tmp", folder), 1), 0);
+    ck_assert_int_eq(setenv("TMPDIR", keep(format_or_fault("%s/tmp", folder)), 1), 0);
     adopt_orphans();
 }
 
 /* ---- submissions ---- */
 
-/* in_root - a path in the checkout. owns: nobody, the test's process is short-lived */
+/* in_root - a path in the checkout */
 static const char *in_root(const char *path)
 {
-    return format_or_fault("%s/%s", root, path);
+    return keep(format_or_fault("%s/%s", root, path));
 }
 
 /* plant - copy a file, with `code` as the first statement of the function, or of all if it is "" */
