@@ -1,12 +1,11 @@
-#define _GNU_SOURCE /* getopt_long, getentropy */
+#define _GNU_SOURCE /* getopt_long, strsep */
 #include "grading/options.h"
 
 #include <errno.h>
 #include <getopt.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/random.h>
 
 #include "grading/fault.h"
 #include "grading/text.h"
