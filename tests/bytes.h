@@ -1,11 +1,11 @@
 #ifndef TESTS_BYTES_H
 #define TESTS_BYTES_H
-/* bytes.h - whole files as bytes, in the folder of scratch.h. */
+/* bytes.h - whole files as bytes, in the folder of temporary.h. */
 #include <dirent.h>
 #include <stdint.h>
 
 #include "runtime/scope.h"
-#include "tests/scratch.h"
+#include "tests/temporary.h"
 
 struct bytes {
     size_t n;
@@ -26,11 +26,11 @@ static inline struct bytes bytes_of_file(const char *path)
     return bytes;
 }
 
-/* scratch_count - how many files the folder has */
-static inline int scratch_count(void)
+/* temporary_count - how many files the folder has */
+static inline int temporary_count(void)
 {
     int count = -2; /* "." and ".." */
-    DIR *folder = opendir(scratch);
+    DIR *folder = opendir(temporary);
     ck_assert_ptr_nonnull(folder);
     while (readdir(folder))
         count++;

@@ -99,7 +99,7 @@ static struct bytes archive_of(const struct pickle *pickle)
         {"data.pkl", {pickle->bytes, pickle->n}},
         {"data/0", {values, sizeof values}},
     };
-    const char *path = scratch_path("by_hand.pt");
+    const char *path = temporary_path("by_hand.pt");
     ck_assert_int_eq(pt_zip_write(path, entries, 2), 0);
     return bytes_of_file(path);
 }
@@ -143,8 +143,8 @@ START_TEST(storage_of_another_size)
         {"data.pkl", {good[0].bytes, good[0].n}},
         {"data/0", {values, sizes[_i]}},
     };
-    ck_assert_int_eq(pt_zip_write(scratch_path("x.pt"), entries, 2), 0);
-    ck_assert_ptr_null(tensors_load(scratch_path("x.pt")));
+    ck_assert_int_eq(pt_zip_write(temporary_path("x.pt"), entries, 2), 0);
+    ck_assert_ptr_null(tensors_load(temporary_path("x.pt")));
     check_raised(&ValueError, "size of the storage");
 }
 END_TEST
@@ -163,8 +163,8 @@ START_TEST(an_entry_is_missing)
 {
     SCOPE;
     const struct pt_named_entry entry = {_i ? "data.pkl" : "data/0", {good[0].bytes, good[0].n}};
-    ck_assert_int_eq(pt_zip_write(scratch_path("x.pt"), &entry, 1), 0);
-    ck_assert_ptr_null(tensors_load(scratch_path("x.pt")));
+    ck_assert_int_eq(pt_zip_write(temporary_path("x.pt"), &entry, 1), 0);
+    ck_assert_ptr_null(tensors_load(temporary_path("x.pt")));
     check_raised(&ValueError, "a missing entry");
 }
 END_TEST
@@ -176,17 +176,17 @@ START_TEST(the_same_name_twice)
     named_tensors_add(list, "b", tensor_zeros(SHAPE(1), FLOAT32, CPU));
     named_tensors_add(list, "a", tensor_zeros(SHAPE(1), FLOAT32, CPU));
     named_tensors_add(list, "b", tensor_zeros(SHAPE(2), FLOAT32, CPU));
-    ck_assert_int_eq(tensors_save(list, scratch_path("x.pt")), -1);
+    ck_assert_int_eq(tensors_save(list, temporary_path("x.pt")), -1);
     check_raised(&ValueError, "saved");
-    ck_assert_int_eq(scratch_count(), 0);
+    ck_assert_int_eq(temporary_count(), 0);
     struct pt_entry pickle;
     ck_assert_int_eq(pt_pickle(list, &pickle), 0);
     const struct pt_named_entry entries[] = {{"data.pkl", pickle},
                                              {"data/0", {"1234", 4}},
                                              {"data/1", {"1234", 4}},
                                              {"data/2", {"12345678", 8}}};
-    ck_assert_int_eq(pt_zip_write(scratch_path("x.pt"), entries, 4), 0);
-    ck_assert_ptr_null(tensors_load(scratch_path("x.pt")));
+    ck_assert_int_eq(pt_zip_write(temporary_path("x.pt"), entries, 4), 0);
+    ck_assert_ptr_null(tensors_load(temporary_path("x.pt")));
     check_raised(&ValueError, "loaded");
 }
 END_TEST
@@ -296,7 +296,7 @@ int main(void)
     Suite *suite = suite_create("pickle");
     TCase *tests = tcase_create("pickle");
     tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, scratch_create, scratch_remove);
+    tcase_add_checked_fixture(tests, temporary_create, temporary_remove);
     add_tests(tests);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -52,18 +52,18 @@ static void check_same(const struct named_tensors *got, const struct named_tenso
 START_TEST(round_trip)
 {
     SCOPE;
-    const char *path = scratch_path("various.pt");
+    const char *path = temporary_path("various.pt");
     ck_assert_int_eq(tensors_save(various(), path), 0);
     check_same(tensors_load(path), various());
-    ck_assert_int_eq(scratch_count(), 1);
+    ck_assert_int_eq(temporary_count(), 1);
 }
 END_TEST
 
 START_TEST(no_tensors_at_all)
 {
     SCOPE;
-    ck_assert_int_eq(tensors_save(named_tensors_new(), scratch_path("none.pt")), 0);
-    check_same(tensors_load(scratch_path("none.pt")), named_tensors_new());
+    ck_assert_int_eq(tensors_save(named_tensors_new(), temporary_path("none.pt")), 0);
+    check_same(tensors_load(temporary_path("none.pt")), named_tensors_new());
 }
 END_TEST
 
@@ -73,18 +73,18 @@ START_TEST(many_tensors)
     struct named_tensors *list = named_tensors_new();
     for (int i = 0; i < 700; i++)
         named_tensors_add(list, scope_printf("layer%d", i), counting(SHAPE(i % 7 + 1), FLOAT32));
-    ck_assert_int_eq(tensors_save(list, scratch_path("many.pt")), 0);
-    check_same(tensors_load(scratch_path("many.pt")), list);
+    ck_assert_int_eq(tensors_save(list, temporary_path("many.pt")), 0);
+    check_same(tensors_load(temporary_path("many.pt")), list);
 }
 END_TEST
 
 START_TEST(same_tensors_same_file)
 {
     SCOPE;
-    ck_assert_int_eq(tensors_save(various(), scratch_path("one.pt")), 0);
-    ck_assert_int_eq(tensors_save(various(), scratch_path("two.pt")), 0);
-    struct bytes one = bytes_of_file(scratch_path("one.pt")),
-                 two = bytes_of_file(scratch_path("two.pt"));
+    ck_assert_int_eq(tensors_save(various(), temporary_path("one.pt")), 0);
+    ck_assert_int_eq(tensors_save(various(), temporary_path("two.pt")), 0);
+    struct bytes one = bytes_of_file(temporary_path("one.pt")),
+                 two = bytes_of_file(temporary_path("two.pt"));
     ck_assert_uint_eq(one.n, two.n);
     ck_assert_mem_eq(one.at, two.at, one.n);
 }
@@ -95,8 +95,8 @@ START_TEST(loaded_tensors_are_plain)
     SCOPE;
     struct named_tensors *list = named_tensors_new();
     named_tensors_add(list, "x", tensor_set_requires_grad(counting(SHAPE(2), FLOAT32), true));
-    ck_assert_int_eq(tensors_save(list, scratch_path("x.pt")), 0);
-    ck_assert(!tensor_requires_grad(tensors_load(scratch_path("x.pt"))->at[0].tensor));
+    ck_assert_int_eq(tensors_save(list, temporary_path("x.pt")), 0);
+    ck_assert(!tensor_requires_grad(tensors_load(temporary_path("x.pt"))->at[0].tensor));
     ck_assert(tensor_requires_grad(list->at[0].tensor));
 }
 END_TEST
@@ -183,9 +183,9 @@ END_TEST
 START_TEST(unreadable)
 {
     SCOPE;
-    const char *paths[] = {scratch_path("missing.pt"), scratch, scratch_path("fifo"), "/dev/null",
-                           scratch_path("no/such/folder.pt")};
-    ck_assert_int_eq(mkfifo(scratch_path("fifo"), 0600), 0);
+    const char *paths[] = {temporary_path("missing.pt"), temporary, temporary_path("fifo"),
+                           "/dev/null", temporary_path("no/such/folder.pt")};
+    ck_assert_int_eq(mkfifo(temporary_path("fifo"), 0600), 0);
     ck_assert_ptr_null(tensors_load(paths[_i]));
     ck_assert_ptr_nonnull(strstr(error_message(error_pending()), paths[_i]));
     check_raised(&OSError, paths[_i]);
@@ -195,8 +195,8 @@ END_TEST
 START_TEST(empty_file)
 {
     SCOPE;
-    scratch_write("x.pt", "");
-    ck_assert_ptr_null(tensors_load(scratch_path("x.pt")));
+    temporary_write("x.pt", "");
+    ck_assert_ptr_null(tensors_load(temporary_path("x.pt")));
     check_raised(&ValueError, "an empty file");
 }
 END_TEST
@@ -204,12 +204,12 @@ END_TEST
 START_TEST(unwritable)
 {
     SCOPE;
-    const char *paths[] = {scratch_path("no/such/folder.pt"), scratch, "/dev/full"};
-    const int before = scratch_count();
+    const char *paths[] = {temporary_path("no/such/folder.pt"), temporary, "/dev/full"};
+    const int before = temporary_count();
     ck_assert_int_eq(tensors_save(various(), paths[_i]), -1);
     ck_assert_ptr_nonnull(strstr(error_message(error_pending()), paths[_i]));
     check_raised(&OSError, paths[_i]);
-    ck_assert_int_eq(scratch_count(), before);
+    ck_assert_int_eq(temporary_count(), before);
 }
 END_TEST
 
@@ -218,11 +218,11 @@ START_TEST(overwrites_whole)
     SCOPE;
     struct named_tensors *list = named_tensors_new();
     named_tensors_add(list, "x", counting(SHAPE(2), FLOAT32));
-    scratch_write("x.pt", "something else");
-    ck_assert_int_eq(tensors_save(various(), scratch_path("x.pt")), 0);
-    ck_assert_int_eq(tensors_save(list, scratch_path("x.pt")), 0);
-    check_same(tensors_load(scratch_path("x.pt")), list);
-    ck_assert_int_eq(scratch_count(), 1);
+    temporary_write("x.pt", "something else");
+    ck_assert_int_eq(tensors_save(various(), temporary_path("x.pt")), 0);
+    ck_assert_int_eq(tensors_save(list, temporary_path("x.pt")), 0);
+    check_same(tensors_load(temporary_path("x.pt")), list);
+    ck_assert_int_eq(temporary_count(), 1);
 }
 END_TEST
 
@@ -230,12 +230,12 @@ END_TEST
 START_TEST(a_failed_save_leaves_the_old_file)
 {
     SCOPE;
-    scratch_write("x.pt", "the old file");
+    temporary_write("x.pt", "the old file");
     struct named_tensors *list = named_tensors_new();
     named_tensors_add(list, "not \xff text", counting(SHAPE(2), FLOAT32));
-    ck_assert_int_eq(tensors_save(list, scratch_path("x.pt")), -1);
+    ck_assert_int_eq(tensors_save(list, temporary_path("x.pt")), -1);
     check_raised(&ValueError, "a name that is not UTF-8");
-    struct bytes left = bytes_of_file(scratch_path("x.pt"));
+    struct bytes left = bytes_of_file(temporary_path("x.pt"));
     ck_assert_uint_eq(left.n, 12);
     ck_assert_mem_eq(left.at, "the old file", 12);
 }
@@ -276,7 +276,7 @@ int main(int argc, char **argv)
     Suite *suite = suite_create("serialize");
     TCase *tests = tcase_create("serialize");
     tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, scratch_create, scratch_remove);
+    tcase_add_checked_fixture(tests, temporary_create, temporary_remove);
     add_tests(tests);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
