@@ -74,6 +74,12 @@ static void compile_command(const struct build *build, struct command *command)
     command_add(command, scope_printf("assignment/%s", build->file));
 }
 
+static const char *supplied_object(const struct library *library)
+{
+    return scope_printf("%s/" BUILD_FOLDER "/criteria/supplied/%s.o", library->build->home,
+                        library->supplied);
+}
+
 static void link_command(const struct library *library, struct command *command)
 {
     command_add_compiler(command);
@@ -86,8 +92,7 @@ static void link_command(const struct library *library, struct command *command)
     command_add(command, library->path);
     command_add(command, "student.o");
     if (library->supplied)
-        command_add(command, scope_printf("%s/" BUILD_FOLDER "/criteria/supplied/%s.o",
-                                          library->build->home, library->supplied));
+        command_add(command, supplied_object(library));
 }
 
 /* ---- what went wrong, and whose fault it is ---- */
@@ -120,8 +125,10 @@ static const char *machine_fault(const struct build *build, const struct process
                                  const char *log)
 {
     const char *complaint;
+    struct command command = {0};
+    command_add_compiler(&command);
     if (process->start_error)
-        return scope_printf("cannot run the compiler %s: %s", process->program,
+        return scope_printf("cannot run the compiler %s: %s", command.at[0],
                             strerror(process->start_error));
     if (is_short_of_disk(build->folder))
         return scope_printf("no space left in %s", build->folder);
@@ -240,22 +247,33 @@ static bool prepare_folder(const struct build *build)
     return fclose(weak) == 0;
 }
 
+static bool prepare_libraries(struct build *build)
+{
+    for (int i = 0; i < build->library_count; i++) {
+        struct library *library = &build->libraries[i];
+        const char *name = library->supplied ? library->supplied : "student";
+        library->build = build;
+        library->path = format_or_fault("%s/%s.so", build->folder, name);
+        if (build->fault || !library->supplied || access(supplied_object(library), R_OK) == 0)
+            continue;
+        build->fault = format_or_fault("cannot read %s: %s (has make run to its end?)",
+                                       supplied_object(library), strerror(errno));
+    }
+    return !build->fault;
+}
+
 void build_start(struct build *build, struct processes *all)
 {
     SCOPE;
+    struct command command = {0};
     build->all = all;
     build->log = format_or_fault("%s", "");
-    for (int i = 0; i < build->library_count; i++) {
-        struct library *library = &build->libraries[i];
-        library->build = build;
-        library->path = format_or_fault("%s/%s.so", build->folder,
-                                        library->supplied ? library->supplied : "student");
-    }
+    if (!prepare_libraries(build))
+        return;
     if (!prepare_folder(build)) {
         build->fault = format_or_fault("cannot write in %s: %s", build->folder, strerror(errno));
         return;
     }
-    struct command command = {0};
     compile_command(build, &command);
     build->compile.ended = compile_ended;
     build->compile.context = build;

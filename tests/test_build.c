@@ -15,6 +15,7 @@ enum { COMPILERS = 2 };
 static struct build build;
 static struct processes *all;
 static int finished;
+static const char *supplied = "average_gradients";
 
 static void on_finished(struct library *library)
 {
@@ -47,7 +48,7 @@ static void build_source(const char *source)
                            .source = copy,
                            .file = "data_parallel.c",
                            .folder = folder,
-                           .libraries = {{.supplied = NULL}, {.supplied = "average_gradients"}},
+                           .libraries = {{.supplied = NULL}, {.supplied = supplied}},
                            .library_count = 2,
                            .finished = on_finished};
     finished = 0;
@@ -228,6 +229,17 @@ START_TEST(a_folder_that_cannot_be_written_is_the_machines_fault)
 }
 END_TEST
 
+START_TEST(a_supplied_function_that_is_not_there_is_the_machines_fault)
+{
+    supplied = "average_gradient";
+    build_source("int ok;\n");
+    ck_assert_ptr_nonnull(build.fault);
+    ck_assert_ptr_nonnull(
+        strstr(build.fault, "/criteria/supplied/average_gradient.o: No such file"));
+    ck_assert_int_eq(finished, 0);
+}
+END_TEST
+
 /* Compilers that say, as real ones do, that the machine is in their way. */
 START_TEST(a_compiler_in_distress_is_the_machines_fault)
 {
@@ -262,6 +274,7 @@ static Suite *build_suite(void)
     tcase_add_loop_test(tests, hostile_sources_are_the_students_fault, 0, 6);
     tcase_add_loop_test(tests, a_compiler_that_cannot_run_is_the_machines_fault, 0, 2);
     tcase_add_test(tests, a_folder_that_cannot_be_written_is_the_machines_fault);
+    tcase_add_test(tests, a_supplied_function_that_is_not_there_is_the_machines_fault);
     tcase_add_loop_test(tests, a_compiler_in_distress_is_the_machines_fault, 0, 3);
     suite_add_tcase(suite, tests);
     return suite;
