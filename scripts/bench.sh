@@ -60,6 +60,8 @@ bench_peers() {
     done
 }
 
+size() { [ "$1" -lt 1048576 ] && echo "$(($1 / 1024)) KB" || echo "$(($1 / 1048576)) MB"; }
+
 # value FILE KEY - the median of a key's numbers; nothing if there are none
 value() { sed -n "s/^$2 \([0-9.e+-]*\)$/\1/p" "$1" | median; }
 
@@ -82,7 +84,7 @@ bench_memory
 bench_peers allreduce
 sed -n 's/^allreduce \([0-9]*\) \([0-9]*\) .*/\1 \2/p' "$work/allreduce.ours" | sort -un -k1,1n -k2,2n |
     while read -r ranks bytes; do
-        compare allreduce "allreduce $ranks $bytes" "all-reduce, $ranks ranks, $((bytes / 1024)) KB" us 2
+        compare allreduce "allreduce $ranks $bytes" "all-reduce, $ranks ranks, $(size "$bytes")" us 2
     done
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 bench_peers mlp
