@@ -65,9 +65,8 @@ struct slot {
 struct bucket {
     struct slot *slots;
     int slot_count, ready_count;
-    int64_t part; /* elements that a rank owns at stages 1 and 2 */
-    struct tensor
-        *full; /* this rank's gradients, of every element; at stage 2 only until they are reduced */
+    int64_t part;            /* elements that a rank owns at stages 1 and 2 */
+    struct tensor *full;     /* this rank's gradients of all elements; at stage 2 until reduced */
     struct tensor *gradient; /* owned: reduced gradients; at stages 0 and 1 within `full` */
     struct tensor *master;   /* owned: the parameters' values in full precision */
 };
@@ -100,8 +99,7 @@ int partition_gather(struct partition *partition, struct group *group);
 /* partition_norm - of all gradients, over the ranks; not finite if any is not. errors: -1 */
 int partition_norm(struct partition *partition, struct group *group, double *norm);
 
-/* partition_update - master += factor * gradient. partition_clear - gradients to zero. errors: -1
- */
+/* partition_update - master += factor * gradient. partition_clear - gradients = 0. errors: -1 */
 int partition_update(struct partition *partition, double factor);
 int partition_clear(struct partition *partition);
 
