@@ -803,6 +803,26 @@ START_TEST(test_overflow_skips_the_step)
 }
 END_TEST
 
+/* Here DeepSpeed 0.9.5 divides by the doubled scale, and takes half a step. */
+START_TEST(test_step_that_doubles_the_scale_is_a_whole_one)
+{
+    SCOPE;
+    static const char *const sections[] = {
+        "{\"enabled\": true, \"loss_scale\": 8}",
+        "{\"enabled\": true, \"initial_scale_power\": 3, \"loss_scale_window\": 1}"};
+    double values[2][VALUES], *end = NULL;
+    for (int i = 0; i < 2; i++) {
+        struct alone alone = alone_new(sections[i]);
+        ck_assert_int_eq(well(&alone), 0);
+        ck_assert_int_eq(well(&alone), 0);
+        end = read_trainable(alone.model, values[i]);
+        ck_assert_double_eq(engine_stats(alone.engine).loss_scale, i == 0 ? 8 : 16);
+        alone_free(&alone);
+    }
+    ck_assert_mem_eq(values[0], values[1], (size_t)(end - values[1]) * sizeof *end);
+}
+END_TEST
+
 START_TEST(test_overflow_at_the_smallest_scale_is_an_error)
 {
     SCOPE;
@@ -921,6 +941,7 @@ int main(void)
     tcase_add_loop_test(tests, test_misuse, 0, sizeof misuses / sizeof *misuses);
     tcase_add_test(tests, test_pending_error_stays);
     tcase_add_test(tests, test_overflow_skips_the_step);
+    tcase_add_test(tests, test_step_that_doubles_the_scale_is_a_whole_one);
     tcase_add_test(tests, test_overflow_at_the_smallest_scale_is_an_error);
     tcase_add_test(tests, test_fp16_parameters_are_fp16_numbers);
     tcase_add_loop_test(tests, test_engine_new_refuses, 0, sizeof refusals / sizeof *refusals);
