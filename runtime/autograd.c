@@ -5,7 +5,6 @@
 
 #include "runtime/autograd_internal.h"
 #include "runtime/error.h"
-#include "runtime/scope.h"
 #include "runtime/tensor_internal.h"
 
 /* ---- grad mode ---- */

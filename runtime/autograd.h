@@ -32,7 +32,8 @@ struct tensor *tensor_grad(const struct tensor *x);
  * errors: -1, with ValueError unless shape, dtype and device are those of x */
 int tensor_set_grad(struct tensor *x, struct tensor *grad);
 
-/* tensor_detach - the same memory, outside the graph, not requiring grad. source: torch.Tensor.detach */
+/* tensor_detach - the same memory, outside the graph, not requiring grad. source:
+ * torch.Tensor.detach */
 struct tensor *tensor_detach(struct tensor *x);
 
 /* Grad mode is per thread and on at first. source: torch.is_grad_enabled, torch.no_grad */

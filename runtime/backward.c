@@ -8,7 +8,6 @@
  */
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/autograd_internal.h"
 #include "runtime/error.h"

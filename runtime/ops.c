@@ -1,9 +1,6 @@
 #include "runtime/ops.h"
 
-#include <string.h>
-
 #include "runtime/ops_internal.h"
-#include "runtime/scope.h"
 
 int op_check(const char *name, int n, struct tensor *const *operands)
 {

@@ -11,10 +11,9 @@
 struct tensor *tensor_to(struct tensor *x, struct device device);
 struct tensor *tensor_cast(struct tensor *x, enum dtype dtype);
 
-/* Views: same memory, other shape. source: torch.Tensor.view (one size may be -1), transpose, narrow
- *   tensor_view       (contiguous x) the same elements in row-major order
- *   tensor_transpose  two dimensions swapped
- *   tensor_slice      elements start .. start+length-1 along dim */
+/* Views: same memory, other shape. source: torch.Tensor.view (one size may be -1), transpose,
+ * narrow tensor_view       (contiguous x) the same elements in row-major order tensor_transpose two
+ * dimensions swapped tensor_slice      elements start .. start+length-1 along dim */
 struct tensor *tensor_view(struct tensor *x, int ndim, const int64_t *shape);
 struct tensor *tensor_transpose(struct tensor *x, int dim0, int dim1);
 struct tensor *tensor_slice(struct tensor *x, int dim, int64_t start, int64_t length);
@@ -63,7 +62,7 @@ struct tensor *tensor_sum_rows(struct tensor *x);
  * shapes: equal. source: torch.nn.functional.mse_loss (which broadcasts; this refuses) */
 struct tensor *mse_loss(struct tensor *output, struct tensor *target);
 
-/* loss_fn - what train_step and train_microbatch are given: a scalar from output and target, in that
- * order. mse_loss is one. */
+/* loss_fn - what train_step and train_microbatch are given: a scalar from output and target, in
+ * that order. mse_loss is one. */
 typedef struct tensor *loss_fn(struct tensor *output, struct tensor *target);
 #endif

@@ -3,7 +3,6 @@
 
 #include "runtime/ops.h"
 #include "runtime/ops_internal.h"
-#include "runtime/scope.h"
 
 /* A contiguous copy on the same device, as `dtype`, without history. */
 static struct tensor *copy_of(const struct tensor *x, enum dtype dtype)

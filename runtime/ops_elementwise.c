@@ -1,7 +1,6 @@
 /* ops_elementwise.c - functions of each element; those of two tensors broadcast. */
 #include "runtime/ops.h"
 #include "runtime/ops_internal.h"
-#include "runtime/scope.h"
 
 /* ---- two tensors ---- */
 

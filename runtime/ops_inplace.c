@@ -2,7 +2,6 @@
  * recorded like any other; then x's history is what it was, with the change on top. */
 #include "runtime/ops.h"
 #include "runtime/ops_internal.h"
-#include "runtime/scope.h"
 
 static int unary_in_place(enum unary op, struct tensor *x, double k)
 {

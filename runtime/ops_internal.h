@@ -27,12 +27,6 @@ struct tensor *op_expand(const struct tensor *x, int ndim, const int64_t *shape)
 /* op_sum_to - the sum over whatever op_expand would repeat to get from this shape to x's */
 struct tensor *op_sum_to(struct tensor *x, int ndim, const int64_t *shape);
 
-/* op_matmul - a b for matrices with any strides */
-struct tensor *op_matmul(struct tensor *a, struct tensor *b);
-
-/* op_matrix - a matrix that gemm takes: x itself, or a contiguous copy */
-struct tensor *op_matrix(struct tensor *x);
-
 /* op_reshape - a contiguous x with another shape of as many elements, a view */
 struct tensor *op_reshape(const struct tensor *x, int ndim, const int64_t *shape);
 

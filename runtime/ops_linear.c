@@ -3,9 +3,9 @@
 
 #include "runtime/ops.h"
 #include "runtime/ops_internal.h"
-#include "runtime/scope.h"
 
-struct tensor *op_matrix(struct tensor *x)
+/* A matrix that gemm takes: x itself, or a contiguous copy. */
+static struct tensor *matrix_of(struct tensor *x)
 {
     if (!x || tensor_is_row_major(x) || tensor_is_row_major(op_transposed(x)))
         return x;
@@ -17,12 +17,12 @@ static struct tensor *multiply_into(struct tensor *out, struct tensor *a, struct
                                     double beta)
 {
     NO_GRAD;
-    a = op_matrix(a);
-    b = op_matrix(b);
+    a = matrix_of(a);
+    b = matrix_of(b);
     return out && a && b && tensor_table(out)->gemm(out, a, b, beta) == 0 ? out : NULL;
 }
 
-struct tensor *op_matmul(struct tensor *a, struct tensor *b)
+static struct tensor *multiply(struct tensor *a, struct tensor *b)
 {
     if (!a || !b)
         return NULL;
@@ -37,10 +37,10 @@ static int matmul_backward(struct backward *run)
 {
     struct tensor *gradient = run->gradient;
     if (backward_wants(run, 0) &&
-        backward_send(run, 0, op_matmul(gradient, op_transposed(backward_saved(run, 0)))) < 0)
+        backward_send(run, 0, multiply(gradient, op_transposed(backward_saved(run, 0)))) < 0)
         return -1;
     if (backward_wants(run, 1) &&
-        backward_send(run, 1, op_matmul(op_transposed(backward_saved(run, 1)), gradient)) < 0)
+        backward_send(run, 1, multiply(op_transposed(backward_saved(run, 1)), gradient)) < 0)
         return -1;
     return 0;
 }
@@ -53,7 +53,7 @@ struct tensor *tensor_matmul(struct tensor *a, struct tensor *b)
         return raise_null(ValueError, "tensor_matmul of shapes %s and %s, not (N, K) and (K, M)",
                           tensor_shape_name(a), tensor_shape_name(b));
     return autograd_record(
-        op_matmul(a, b),
+        multiply(a, b),
         &(struct record){"tensor_matmul", matmul_backward, INPUTS(a, b),
                          .saved = {autograd_wants(a) ? b : NULL, autograd_wants(b) ? a : NULL}});
 }
@@ -67,7 +67,7 @@ static struct tensor *rows_of(struct tensor *x)
 {
     NO_GRAD;
     if (!x || x->ndim == 2)
-        return op_matrix(x);
+        return matrix_of(x);
     int64_t rows = 1;
     for (int d = 0; d < x->ndim - 1; d++)
         rows *= x->shape[d];
@@ -86,8 +86,8 @@ static int linear_backward_x(struct backward *run, struct tensor *gradient)
         return multiply_into(rows_of(partial), gradient, weight, 1) ? 0 : -1;
     const struct edge *x = &run->node->edges[LINEAR_X];
     return backward_send(run, LINEAR_X,
-                         x->ndim == 2 ? op_matmul(gradient, weight)
-                                      : op_reshape(op_matmul(gradient, weight), x->ndim, x->shape));
+                         x->ndim == 2 ? multiply(gradient, weight)
+                                      : op_reshape(multiply(gradient, weight), x->ndim, x->shape));
 }
 
 static int linear_backward(struct backward *run)
@@ -100,7 +100,7 @@ static int linear_backward(struct backward *run)
         return -1;
     if (backward_wants(run, LINEAR_WEIGHT) &&
         backward_send(run, LINEAR_WEIGHT,
-                      op_matmul(op_transposed(gradient), rows_of(backward_saved(run, LINEAR_X)))) <
+                      multiply(op_transposed(gradient), rows_of(backward_saved(run, LINEAR_X)))) <
             0)
         return -1;
     return backward_wants(run, LINEAR_X) ? linear_backward_x(run, gradient) : 0;

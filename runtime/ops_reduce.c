@@ -1,7 +1,6 @@
 /* ops_reduce.c - sums over elements, and the loss made of one. */
 #include "runtime/ops.h"
 #include "runtime/ops_internal.h"
-#include "runtime/scope.h"
 
 /* k * the sum over everything that is not in the shape given */
 static struct tensor *reduce(const char *name, struct tensor *x, double k)

@@ -1,9 +1,7 @@
 /* ops_views.c - operations that move no data: other shapes and strides over the same memory. */
-#include <string.h>
 
 #include "runtime/ops.h"
 #include "runtime/ops_internal.h"
-#include "runtime/scope.h"
 
 static struct tensor *view_of(const struct tensor *x)
 {

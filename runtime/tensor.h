@@ -42,7 +42,10 @@ struct tensors *tensors_new(int n);
 
 /* SHAPE - the two arguments `ndim, shape` of the functions below: tensor_zeros(SHAPE(8, 4), ...) */
 #define SHAPE(...)                                                                                 \
-    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__}
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[])                   \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
 
 /* tensor_empty, tensor_zeros, tensor_full - a new tensor, contiguous, without requires_grad.
  * ndim 0 is a scalar; a size of 0 is allowed. source: torch.empty, zeros, full */
@@ -94,11 +97,14 @@ int tensor_read(const struct tensor *x, double *out);
 struct tensor *tensor_clone(struct tensor *x);
 struct tensor *tensor_contiguous(struct tensor *x);
 
-/* In place. Each returns x, so that calls nest. All are refused with RuntimeError, as in PyTorch, on
- * a leaf that requires grad while grad mode is on: wrap them in NO_GRAD (autograd.h).
+/* In place. Each returns x, so that calls nest. All are refused with RuntimeError, as in PyTorch,
+ * on a leaf that requires grad while grad mode is on: wrap them in NO_GRAD (autograd.h).
  *   tensor_copy_  x = source, cast and moved as needed; shapes must be equal
  *   tensor_add_   x += alpha * y, shapes equal
- *   tensor_mul_, tensor_div_, tensor_fill_, tensor_zero_   with a number */
+ *   tensor_mul_, tensor_div_, tensor_fill_, tensor_zero_   with a number
+ * They take all dtypes and are differentiated like other operations, except that a change which
+ * needs a gradient is refused with RuntimeError where x is, or has, a view: join pieces with
+ * tensor_cat. */
 struct tensor *tensor_copy_(struct tensor *x, const struct tensor *source);
 struct tensor *tensor_add_(struct tensor *x, const struct tensor *y, double alpha);
 struct tensor *tensor_mul_(struct tensor *x, double factor);
