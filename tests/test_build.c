@@ -186,8 +186,7 @@ END_TEST
 START_TEST(hostile_sources_are_the_students_fault)
 {
     static const char *const sources[] = {
-        "\x7f"
-        "ELF\x01\x02\x03",
+        "\177ELF\1\2\3",
         "#include \"data_parallel.c\"\n",
         "#include \"/dev/zero\"\n",
         "#include \"assignment/nothing.h\"\n",

@@ -296,15 +296,16 @@ static void assert_gone(const char *name)
     free(text);
 }
 
+#define UNTIL_LEFT "while ! [ -s left ]; do :; done"
+
 START_TEST(what_a_child_left_behind_is_killed)
 {
-    static const char *const leaving[] =
-    { "sleep 1000 & echo $! >left",
+    static const char *const leaving[] = {
+        "sleep 1000 & echo $! >left",
 #if defined(__linux__) && !defined(POSIX_ONLY)
-      "setsid sh -c 'echo $$ >left; exec sleep 1000' & while ! [ -s left ]; do :; done",
-      "(setsid sh -c 'sleep 1000 & echo $! >left; wait' &) ; while ! [ -s left ]; do :; done",
-      "setsid sh -c 'trap \"\" TERM HUP INT; echo $$ >left; exec >&- 2>&-; sleep 1000; sleep 1000' "
-      "& while ! [ -s left ]; do :; done",
+        "setsid sh -c 'echo $$ >left; exec sleep 1000' & " UNTIL_LEFT,
+        "(setsid sh -c 'sleep 1000 & echo $! >left; wait' &) ; " UNTIL_LEFT,
+        "setsid sh -c 'trap \"\" TERM; echo $$ >left; exec >&- 2>&-; sleep 1000; :' & " UNTIL_LEFT,
 #endif
     };
     if ((size_t)_i >= sizeof leaving / sizeof leaving[0])
