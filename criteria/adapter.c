@@ -23,7 +23,7 @@ static struct module *adapted_model(uint64_t seed, int which)
         (void)module_set_requires_grad(model, false);
         (void)module_replace(model, "encoder.proj", lora_linear_new(base, 3, 6));
     }
-    draw_adapters(model, seed, model_names[which]);
+    draw_adapters(model, 1, seed, model_names[which]);
     return model;
 }
 
@@ -40,7 +40,7 @@ static struct named_tensors *adapters_of(const struct module *model)
 static struct named_tensors *values_to_load(uint64_t seed, int which)
 {
     struct module *model = adapted_model(seed, which);
-    draw_adapters(model, seed, "values to load");
+    draw_adapters(model, 1, seed, "values to load");
     return adapters_of(model);
 }
 

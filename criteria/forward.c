@@ -93,13 +93,15 @@ static void observe_trace(struct subject *s, struct workers *workers, const char
 static void observe_watch(struct subject *s, struct watch *watch, int stage, const char *key)
 {
     int calls = atomic_load(&watch->calls), n = 0;
-    int64_t numbers[3 * WATCH_CALLS_MAX];
+    int64_t numbers[3 * WATCH_CALLS_MAX], grads = 0;
     for (int i = 0; i < calls && i < WATCH_CALLS_MAX; i++) {
+        grads += watch->call[i].grad;
         numbers[n++] = watch->call[i].thread;
         numbers[n++] = watch->call[i].task;
         numbers[n++] = watch->call[i].rows;
     }
     observe_ints(s, numbers, n, "%s stage %d", key, stage);
+    observe_int(s, grads, "%s stage %d with grad", key, stage);
 }
 
 static bool observe_call(struct subject *s, struct test_pipe *test, const struct call *c)
@@ -282,6 +284,19 @@ static bool judge_stage(struct judge *j, const struct observations *o, const str
                        call_name(c), stage);
 }
 
+/* With grad mode off, no stage runs with it on, and the output is not tracked. */
+static bool judge_no_grad(struct judge *j, const struct observations *o, const struct call *c)
+{
+    if (c->grad)
+        return true;
+    for (int stage = 0; stage < c->stages; stage++)
+        if (observed_int(o, scope_printf("%s stage %d with grad", call_key(c), stage), 1) != 0)
+            return judge_fail(j, "%s, with grad mode off: stage %d runs with grad mode on",
+                              call_name(c), stage);
+    return !observed_requires_grad(o, scope_printf("%s output", call_key(c))) ||
+           judge_fail(j, "%s, with grad mode off: the output requires grad", call_name(c));
+}
+
 static bool judge_output(struct judge *j, const struct observations *o, const struct call *c)
 {
     const char *key = scope_printf("%s output", call_key(c));
@@ -295,8 +310,8 @@ static bool judge_output(struct judge *j, const struct observations *o, const st
     if (!device_equal(observed_device(o, key), device))
         return judge_fail(j, "%s: the output is on %s, expected %s, the last stage's device",
                           call_name(c), device_name(observed_device(o, key)), device_name(device));
-    if (!c->grad && observed_requires_grad(o, key))
-        return judge_fail(j, "%s, with grad mode off: the output requires grad", call_name(c));
+    if (!judge_no_grad(j, o, c))
+        return false;
     return expect_equal(j, o, scope_printf("%s inputs", call_key(c)), inputs,
                         "%s: the inputs, which it must leave alone,", call_name(c));
 }

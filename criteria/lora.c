@@ -69,7 +69,7 @@ static struct module *case_model(enum model_kind kind, uint64_t seed)
     (void)tensor_set_requires_grad(module_parameter(module_get(model, "2"), "bias"), false);
     if (kind == ADAPTED_MODEL) {
         (void)module_replace(model, "0", lora_linear_new(module_get(model, "0"), 2, 4));
-        draw_adapters(model, seed, "adapted model");
+        draw_adapters(model, 1, seed, "adapted model");
     }
     return model;
 }
@@ -134,7 +134,7 @@ static bool observe_good(struct subject *s, int index)
     observe_int(s, parameters_kept(before, model), "%d kept", index);
     observe_text(s, structure_name(model), "%d structure", index);
     observe_parameters(s, model, "%d parameter", index);
-    draw_adapters(model, subject_seed(s), "good case");
+    draw_adapters(model, 1, subject_seed(s), "good case");
     struct tensor *inputs = tensor_to(case_inputs(subject_seed(s), index), subject_device(s));
     observe_tensor(s, module_forward(model, inputs), "%d output", index);
     return !subject_went_wrong(s, "the adapted model's forward, after %s,", call_name(c));
@@ -260,7 +260,7 @@ static bool judge_good(struct judge *j, const struct observations *o, int index)
                     "the number of the model's own parameters that it still has after %s",
                     call_name(c)))
         return false;
-    draw_adapters(model, judge_seed(j), "good case");
+    draw_adapters(model, 1, judge_seed(j), "good case");
     struct tensor *output = module_forward(model, case_inputs(judge_seed(j), index));
     return expect_close(j, o, scope_printf("%d output", index), tensor_detach(output), 1e-9, 1e-9,
                         "the adapted model's output, with adapters set by the grader, after %s,",

@@ -23,7 +23,7 @@ bool is_adapter(const char *name)
     return strcmp(last, "lora_A") == 0 || strcmp(last, "lora_B") == 0;
 }
 
-void draw_adapters(struct module *model, uint64_t seed, const char *name)
+void draw_adapters(struct module *model, double std, uint64_t seed, const char *name)
 {
     NO_GRAD;
     struct named_tensors *parameters = module_named_parameters(model);
@@ -33,6 +33,7 @@ void draw_adapters(struct module *model, uint64_t seed, const char *name)
             continue;
         struct rng rng;
         draws_seed(&rng, seed, scope_printf("%s of %s", parameters->at[i].name, name));
-        (void)tensor_copy_(x, drawn_tensor(&rng, tensor_ndim(x), tensor_shape(x)));
+        struct tensor *drawn = drawn_tensor(&rng, tensor_ndim(x), tensor_shape(x));
+        (void)tensor_copy_(x, tensor_mul_(drawn, std));
     }
 }

@@ -10,7 +10,7 @@ struct module *nested_model(uint64_t seed);
 /* is_adapter - whether a parameter of this name is lora_A or lora_B */
 bool is_adapter(const char *name);
 
-/* draw_adapters - give every lora_A and lora_B of the model values drawn by name, so that both
- * sides have the same. Adapters that the model lacks are left out. */
-void draw_adapters(struct module *model, uint64_t seed, const char *name);
+/* draw_adapters - give every lora_A and lora_B of the model normal values, drawn by name, so that
+ * both sides have the same. Adapters that the model lacks are left out. */
+void draw_adapters(struct module *model, double std, uint64_t seed, const char *name);
 #endif

@@ -192,6 +192,7 @@ static bool judge_samples(struct judge *j, const struct workload *w, int world_s
     return true;
 }
 
+/* Of all ranks that recorded a time under the key. */
 static double slowest(const struct judge *j, int world_size, const char *key)
 {
     double seconds = 0;
@@ -252,7 +253,7 @@ bool performance_judge(struct judge *j, int world_size, double threshold)
     if (!judge_samples(j, &w, world_size))
         return false;
     for (int pair = 0; pair < w.pairs; pair++) {
-        times.baseline[pair] = slowest(j, 1, scope_printf("baseline %d", pair));
+        times.baseline[pair] = slowest(j, world_size, scope_printf("baseline %d", pair));
         times.student[pair] = slowest(j, world_size, scope_printf("student %d", pair));
         times.ratio[pair] = times.baseline[pair] / times.student[pair];
         if (!(times.ratio[pair] > 0) || !isfinite(times.ratio[pair]))

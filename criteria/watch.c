@@ -1,5 +1,7 @@
 #include "criteria/watch.h"
 
+#include "runtime/autograd.h"
+
 static int worker_of_this_thread(const struct watch *watch)
 {
     for (int stage = 0; stage < watch->stage_count; stage++)
@@ -38,6 +40,7 @@ static struct tensor *watch_forward(struct module *self, struct tensor *x)
             .thread = thread,
             .task = thread < 0 ? -1 : running_task(watch, thread),
             .rows = tensor_size(x, 0),
+            .grad = grad_enabled(),
         };
     }
     if (index == watch->fail_at) {

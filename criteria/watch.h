@@ -9,7 +9,8 @@
 enum { WATCH_CALLS_MAX = 64 };
 
 /* What one stage saw since it was last cleared. thread: the stage whose worker called, -1 for any
- * other thread; task: which of that worker's tasks was running; rows: of the input. */
+ * other thread; task: which of that worker's tasks was running; rows: of the input; grad: the grad
+ * mode. */
 struct watch {
     struct workers *workers;
     int stage_count;
@@ -20,6 +21,7 @@ struct watch {
     struct watch_call {
         int thread;
         int64_t task, rows;
+        bool grad;
     } call[WATCH_CALLS_MAX];
 };
 
