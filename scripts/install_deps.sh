@@ -5,7 +5,7 @@
 set -euo pipefail
 
 debian=(gcc libc6-dev make pkg-config binutils zip libopenblas-dev libjansson-dev libzip-dev nettle-dev)
-debian_tests=(check clang unzip python3-torch)
+debian_tests=(check clang unzip procps python3-torch)
 brew=(pkg-config jansson libzip nettle)
 brew_tests=(check)
 

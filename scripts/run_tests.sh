@@ -4,7 +4,7 @@
 # A suite is NAME for the Check program build/$VARIANT/tests/test_NAME, or the name of a script in
 # tests/, NAME.sh or NAME.py, which counts as one test (exit status 77: it cannot run here). From the
 # environment: VARIANT (release), PYTHON (python3), TIMEOUT (seconds for a suite, 300), REQUIRE_TORCH
-# (1: a script that cannot run is a failure).
+# (1: a torch_*.py that cannot run is a failure).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -42,10 +42,12 @@ count_checks() {
 }
 
 count_script() {
+    local name=$1 status=$2
     good=0 bad=0
-    case $1 in
-    0) good=1 ;;
-    77) [ "${REQUIRE_TORCH:-0}" != 1 ] || bad=1 ;;
+    case $status-$name-${REQUIRE_TORCH:-0} in
+    0-*) good=1 ;;
+    77-torch_*-1) bad=1 ;;
+    77-*) ;;
     *) bad=1 ;;
     esac
 }
@@ -67,7 +69,7 @@ for name in "$@"; do
     esac
     status=$?
     case $name in
-    *.sh | *.py) count_script $status ;;
+    *.sh | *.py) count_script "$name" $status ;;
     *) count_checks $status ;;
     esac
     report "$name" "$seconds"
