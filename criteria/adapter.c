@@ -308,8 +308,9 @@ static bool judge_save_without_adapters(struct judge *j, const struct observatio
 {
     if (!expect_raised(j, o, "none: error", "ValueError", NULL,
                        "save_adapter of a model without adapters") ||
-        !expect_int(j, o, "none: said so", 1,
-                    "whether save_adapter of a model without adapters returns -1"))
+        !expect_true(j, o, "none: said so",
+                     "save_adapter of a model without adapters raises an error, but does not "
+                     "return -1"))
         return false;
     return !judge_file(j, 1, 0, "none.pt") ||
            judge_fail(j, "save_adapter of a model without adapters leaves a file behind");
@@ -340,9 +341,10 @@ static bool judge_load(struct judge *j, const struct observations *o, int which)
     const char *key = scope_printf("loaded %d", which);
     const char *when = scope_printf("load_adapter of a good file for %s", model_names[which]);
     return judge_model(j, o, key, which, values_to_load(judge_seed(j), which), when) &&
-           expect_int(j, o, scope_printf("%s same objects", key), 1,
-                      "whether the parameters are the same objects, with new values, after %s,",
-                      when);
+           expect_true(j, o, scope_printf("%s same objects", key),
+                       "after %s, the parameters are other objects: copy the values into those "
+                       "that are there",
+                       when);
 }
 
 static bool judge_bad_load(struct judge *j, const struct observations *o, int how)
@@ -352,11 +354,11 @@ static bool judge_bad_load(struct judge *j, const struct observations *o, int ho
     const char *when = scope_printf("load_adapter of a file %s", bad_files[how].what);
     return expect_raised(j, o, scope_printf("%s error", key), bad_files[how].error, NULL, "%s",
                          when) &&
-           expect_int(j, o, scope_printf("%s said so", key), 1, "%s: whether it returns -1",
-                      when) &&
+           expect_true(j, o, scope_printf("%s said so", key),
+                       "%s raises an error, but does not return -1", when) &&
            judge_model(j, o, key, 0, adapters_of(adapted_model(judge_seed(j), 0)), when) &&
-           expect_int(j, o, scope_printf("%s same objects", key), 1,
-                      "whether the parameters are the same objects after %s,", when);
+           expect_true(j, o, scope_printf("%s same objects", key),
+                       "after %s, the parameters are other objects than before", when);
 }
 
 static bool judge(struct judge *j)

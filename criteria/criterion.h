@@ -78,6 +78,9 @@ const char *subject_file(struct subject *s, const char *name);
 bool subject_went_wrong(struct subject *s, const char *what, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* subject_fail - record a reason to fail that the subject itself can see */
+void subject_fail(struct subject *s, const char *reason, ...) __attribute__((format(printf, 2, 3)));
+
 /* observe_* - record a value under a key, a printf format. observe_tensor records dtype, device,
  * shape, requires_grad and all elements; NULL is recorded as absent. observe_error records type and
  * message of the pending error, or that there is none, and clears it. */
@@ -131,6 +134,7 @@ void judge_measured(struct judge *j, const char *key, json_t *value);
  *                never is. expected NULL: must have been recorded as absent.
  * expect_equal   the same to the bit
  * expect_int     a number. expect_ints a list
+ * expect_true    a number that is not 0; `what` is then a whole sentence, the complaint
  * expect_number  within the same tolerance rule
  * expect_raised  an error of this type was recorded; type or message NULL: any
  * expect_no_error
@@ -146,6 +150,8 @@ bool expect_int(struct judge *j, const struct observations *o, const char *key, 
 bool expect_ints(struct judge *j, const struct observations *o, const char *key,
                  const int64_t *expected, int64_t n, const char *what, ...)
     __attribute__((format(printf, 6, 7)));
+bool expect_true(struct judge *j, const struct observations *o, const char *key, const char *what,
+                 ...) __attribute__((format(printf, 4, 5)));
 bool expect_number(struct judge *j, const struct observations *o, const char *key, double expected,
                    double rtol, double atol, const char *what, ...)
     __attribute__((format(printf, 7, 8)));

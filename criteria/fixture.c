@@ -86,13 +86,12 @@ int64_t parameter_count(const struct module *model)
 
 bool call_failed(struct subject *s, bool failure, const char *what, ...)
 {
-    if (failure && !error_occurred())
-        (void)raise_error(RuntimeError, "it returned NULL, -1 or NAN, which stands for an error, "
-                                        "but there is none");
     char call[256];
     va_list arguments;
     va_start(arguments, what);
     vsnprintf(call, sizeof call, what, arguments);
     va_end(arguments);
-    return subject_went_wrong(s, "%s", call);
+    if (failure && !error_occurred())
+        subject_fail(s, "%s returned NULL, -1 or NAN, as for an error, but raised none", call);
+    return subject_went_wrong(s, "%s", call) || failure;
 }

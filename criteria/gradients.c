@@ -114,10 +114,10 @@ static bool judge_parameter(struct judge *j, const struct observations *o, enum 
     struct tensor *parameter = tensor_cast(tensor_detach(expected->tensor), FLOAT32);
     return expect_close(j, o, scope_printf("%d gradient.%s", values, name), gradient, 1e-5, 1e-6,
                         "the averaged gradient of %s (%s)", name, values_name(values)) &&
-           expect_int(j, o, scope_printf("%d same.%s", values, name), 1,
-                      "whether the gradient of %s is still the same tensor object, changed in "
-                      "place,",
-                      name) &&
+           expect_true(
+               j, o, scope_printf("%d same.%s", values, name),
+               "the gradient of %s is another tensor object than before: change it in place",
+               name) &&
            expect_equal(j, o, scope_printf("%d parameter.%s", values, name), parameter,
                         "%s itself, which average_gradients must leave alone,", name);
 }
@@ -138,8 +138,8 @@ static bool judge_rank(struct judge *j, int world_size, int rank)
         return true;
     return expect_raised(j, o, "failing: error", "DistError", NULL,
                          "average_gradients, with an all-reduce that fails,") &&
-           expect_int(j, o, "failing: said so", 1,
-                      "whether average_gradients returns -1 when its all-reduce fails");
+           expect_true(j, o, "failing: said so",
+                       "average_gradients does not return -1 when its all-reduce fails");
 }
 
 static bool judge(struct judge *j)

@@ -254,8 +254,8 @@ static bool judge_good(struct judge *j, const struct observations *o, int index)
     int existing = module_named_parameters(model)->n - 2 * name_count(c);
     if (!judge_structure(j, o, scope_printf("%d structure", index), model, c) ||
         !judge_parameters(j, o, scope_printf("%d parameter", index), model, c, true) ||
-        !expect_int(j, o, scope_printf("%d same model", index), 1,
-                    "whether the model itself, not a copy, is returned by %s,", call_name(c)) ||
+        !expect_true(j, o, scope_printf("%d same model", index),
+                     "%s does not return the model itself", call_name(c)) ||
         !expect_int(j, o, scope_printf("%d kept", index), existing,
                     "the number of the model's own parameters that it still has after %s",
                     call_name(c)))
@@ -275,12 +275,12 @@ static bool judge_bad(struct judge *j, const struct observations *o, int index)
     return expect_raised(j, o, scope_printf("bad %d error", index), "ValueError", NULL, "%s%s",
                          call_name(c),
                          c->kind == ADAPTED_MODEL ? ", where \"0\" is adapted already," : "") &&
-           expect_int(j, o, scope_printf("bad %d returned NULL", index), 1,
-                      "whether NULL is returned by the refused %s,", call_name(c)) &&
+           expect_true(j, o, scope_printf("bad %d returned NULL", index),
+                       "%s raises an error, but does not return NULL", call_name(c)) &&
            judge_structure(j, o, scope_printf("bad %d structure", index), model, c) &&
-           expect_int(j, o, scope_printf("bad %d same modules", index), 1,
-                      "whether the modules are the same objects as before the refused %s,",
-                      call_name(c)) &&
+           expect_true(j, o, scope_printf("bad %d same modules", index),
+                       "after the refused %s, the model has other module objects than before",
+                       call_name(c)) &&
            expect_int(j, o, scope_printf("bad %d kept", index), module_named_parameters(model)->n,
                       "the number of its parameters that a model keeps in the refused %s",
                       call_name(c)) &&

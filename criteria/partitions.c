@@ -178,7 +178,7 @@ static bool judge_sizes(struct judge *j, const struct observations *o, struct pa
     for (int r = 0; r < c.world_size; r++)
         sizes[r] = c.size / c.world_size + (r < c.size % c.world_size);
     return expect_ints(j, o, scope_printf("sizes %d", at), sizes, c.world_size,
-                       "the list of sizes of %s", call_name(c));
+                       "the list sizes of %s", call_name(c));
 }
 
 /* Every index once. */

@@ -129,6 +129,15 @@ bool expect_int(struct judge *j, const struct observations *o, const char *key, 
     return got == expected || fail(j, a, "is %jd, expected %jd", (intmax_t)got, (intmax_t)expected);
 }
 
+bool expect_true(struct judge *j, const struct observations *o, const char *key, const char *what,
+                 ...)
+{
+    ABOUT(a);
+    if (observed_kind(o, key) != OBSERVATION_INT)
+        return fail(j, a, "(this was not observed: the run ended before it)");
+    return observed_int(o, key, 0) != 0 || judge_fail(j, "%s%s", a.who, a.what ? a.what : "");
+}
+
 /* ints_name - "[0, 1, 2, ... 90 more]" */
 static const char *ints_name(const int64_t *values, int64_t n)
 {

@@ -4,8 +4,8 @@
  *
  * The subject writes records (observe_*, subject_went_wrong and observe_end, through
  * subject_record); the criterion process decodes them (observed_*, expect_*). All functions of
- * criterion.h named observe_* and observed_*, and subject_went_wrong, are in observe.c and
- * observations.c.
+ * criterion.h named observe_* and observed_*, subject_fail and subject_went_wrong are in observe.c
+ * and observations.c.
  *
  * A record: kind (1 byte), key (text), then by kind:
  *     int      8 bytes              ints     count (8 bytes), 8 bytes each
@@ -48,7 +48,7 @@ struct observations *observations_decode(const void *bytes, size_t n, int rank, 
 void observations_free(struct observations *o);
 
 /* observations_complete - the end was recorded
- * observations_failure - what subject_went_wrong recorded first, or NULL. owns: borrowed */
+ * observations_failure - the first reason to fail that was recorded, or NULL. owns: borrowed */
 bool observations_complete(const struct observations *o);
 const char *observations_failure(const struct observations *o);
 

@@ -181,20 +181,21 @@ void observe_gradients(struct subject *s, struct module *model, const char *pref
     record_model(s, model, name, true);
 }
 
+void subject_fail(struct subject *s, const char *reason, ...)
+{
+    FORMATTED(text, reason);
+    struct record record = record_begin(OBSERVATION_FAILURE, "");
+    put_text(&record, text);
+    record_send(s, &record);
+}
+
 bool subject_went_wrong(struct subject *s, const char *what, ...)
 {
     if (!error_occurred())
         return false;
     FORMATTED(call, what);
     struct error *error = error_take();
-    char *reason = NULL;
-    if (asprintf(&reason, "%s raised %s: %s", call, error_type_of(error)->name,
-                 error_message(error)) >= 0) {
-        struct record record = record_begin(OBSERVATION_FAILURE, "");
-        put_text(&record, reason);
-        record_send(s, &record);
-    }
-    free(reason);
+    subject_fail(s, "%s raised %s: %s", call, error_type_of(error)->name, error_message(error));
     error_free(error);
     return true;
 }

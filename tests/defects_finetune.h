@@ -110,11 +110,8 @@ static const struct variant finetune_variants[] = {
     /* lora */
     {"validates while replacing",
      "lora",
-     {{TWICE_RULE "    }\n" FREEZE "    for (int i = 0; i < count; i++)\n" REPLACE,
-       TWICE_RULE REPLACE
-       "    }\n"
-       "    for (int i = 0; i < count; i++)\n"
-       "        module_set_requires_grad(module_get(model, names[i]), true);\n"}}},
+     {{COUNT_RULE, COUNT_RULE FREEZE},
+      {TWICE_RULE "    }\n" FREEZE REPLACE_LOOP, TWICE_RULE REPLACE "    }\n"}}},
     {"freezes after inserting", "lora", {{FREEZE, ""}, {SAME, FREEZE SAME}}},
     {"freezes nothing", "lora", {{FREEZE, ""}}},
     {"dotted names unsupported",
