@@ -77,20 +77,24 @@ static void lane_begin(struct exchange *exchange, int peer)
     lane->in.header = &lane->theirs;
 }
 
+static bool is_message(const struct call *call)
+{
+    return call->kind == CALL_SEND || call->kind == CALL_RECV;
+}
+
 static void exchange_begin(struct exchange *exchange, struct group *group, const struct call *call)
 {
     struct mesh *mesh = group->connections;
-    bool message = call->kind == CALL_SEND || call->kind == CALL_RECV;
     exchange->group = group;
     exchange->mesh = mesh;
     exchange->lane_count = 0;
     exchange->step = NULL;
-    if (message) {
+    if (is_message(call)) {
         exchange->header = header_of(call, ++mesh->peers[call->peer].messages);
         lane_begin(exchange, call->peer);
         return;
     }
-    exchange->header = header_of(call, ++mesh->collectives);
+    exchange->header = header_of(call, mesh->completed + 1);
     for (int i = 1; i < group->world_size; i++) /* each rank begins with the one after it */
         lane_begin(exchange, (group->rank + i) % group->world_size);
 }
@@ -332,6 +336,11 @@ int tcp_run(struct group *group, const struct call *call)
         [CALL_RECV] = run_recv,
     };
     struct exchange exchange;
+    if (mesh_hear_all(group) < 0)
+        return -1;
     exchange_begin(&exchange, group, call);
-    return run[call->kind](&exchange, call);
+    int result = run[call->kind](&exchange, call);
+    if (result == 0 && !is_message(call))
+        exchange.mesh->completed++;
+    return result;
 }

@@ -74,15 +74,13 @@ bool header_agrees(const struct header *mine, int rank, const struct header *the
            mine->count == theirs->count;
 }
 
-/* tell_everybody - a fresh connection takes a notice whole without waiting */
-static void tell_everybody(struct group *group)
+/* tell_everybody - a control connection without earlier traffic takes a notice whole, at once */
+static void tell_everybody(struct group *group, const struct notice *notice)
 {
     struct mesh *mesh = group->connections;
-    struct notice notice = {.is_timeout = group->failure == &TimeoutError};
-    memcpy(notice.text, group->failure_text, sizeof notice.text);
     for (int p = 0; p < group->world_size; p++)
         if (mesh->peers[p].fd[CHANNEL_CONTROL] >= 0)
-            send(mesh->peers[p].fd[CHANNEL_CONTROL], &notice, sizeof notice,
+            send(mesh->peers[p].fd[CHANNEL_CONTROL], notice, sizeof *notice,
                  MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -90,14 +88,16 @@ int mesh_fail(struct group *group, const struct error_type *type, const char *fo
 {
     if (group->failure)
         return -1;
-    char text[FAILURE_BYTES];
+    struct notice notice = {
+        .completed = ((struct mesh *)group->connections)->completed,
+        .is_timeout = type == &TimeoutError,
+    };
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    vsnprintf(notice.text, sizeof notice.text, format, arguments);
     va_end(arguments);
-    group_fail(group, type, "%s", text);
-    tell_everybody(group);
-    return -1;
+    tell_everybody(group, &notice);
+    return group_fail(group, type, "%s", notice.text);
 }
 
 int mesh_fail_mismatch(struct group *group, const struct header *mine, int peer,
@@ -136,9 +136,23 @@ int mesh_fail_left(struct group *group, const struct header *mine, int peer, int
                      closed ? "closed" : strerror(error), group->rank, what);
 }
 
+/* heed - break the group as the warning says, if this rank has come as far. A rank that closes
+ * after that must have told everybody why, or it would itself be taken for the one that left. */
+static int heed(struct group *group)
+{
+    struct mesh *mesh = group->connections;
+    const struct notice *warning = &mesh->warning;
+    if (!mesh->is_warned || mesh->completed < warning->completed)
+        return 0;
+    if (!group->failure)
+        tell_everybody(group, warning);
+    return group_fail(group, warning->is_timeout ? &TimeoutError : &DistError, "%s", warning->text);
+}
+
 int mesh_hear(struct group *group, int peer)
 {
-    struct peer *p = &((struct mesh *)group->connections)->peers[peer];
+    struct mesh *mesh = group->connections;
+    struct peer *p = &mesh->peers[peer];
     ssize_t got = recv(p->fd[CHANNEL_CONTROL], (char *)&p->notice + p->notice_bytes,
                        sizeof p->notice - p->notice_bytes, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
@@ -152,6 +166,26 @@ int mesh_hear(struct group *group, int peer)
         return 0;
     p->silent = true; /* it has nothing more to say */
     p->notice.text[FAILURE_BYTES - 1] = '\0';
-    return group_fail(group, p->notice.is_timeout ? &TimeoutError : &DistError, "%s",
-                      p->notice.text);
+    if (!mesh->is_warned)
+        mesh->warning = p->notice;
+    mesh->is_warned = true;
+    return heed(group);
+}
+
+int mesh_hear_all(struct group *group)
+{
+    struct mesh *mesh = group->connections;
+    struct pollfd controls[GROUP_MAX_RANKS];
+    if (heed(group) < 0)
+        return -1;
+    for (int p = 0; p < group->world_size; p++)
+        controls[p] = (struct pollfd){
+            .fd = mesh->peers[p].silent ? -1 : mesh->peers[p].fd[CHANNEL_CONTROL],
+            .events = POLLIN,
+        };
+    int ready = poll(controls, (nfds_t)group->world_size, 0);
+    for (int p = 0; p < group->world_size && ready > 0; p++)
+        if (controls[p].revents && mesh_hear(group, p) < 0)
+            return -1;
+    return 0;
 }

@@ -17,8 +17,10 @@
 
 enum channel { CHANNEL_DATA, CHANNEL_CONTROL, CHANNELS };
 
-/* What a rank tells the others when it gives up; sent as it is. */
+/* What a rank tells the others when it gives up, and they pass on; sent as it is. */
 struct notice {
+    uint32_t
+        completed; /* collectives that the first to give up had completed: so will the others */
     int32_t is_timeout;
     char text[FAILURE_BYTES];
 };
@@ -40,7 +42,9 @@ struct peer {
 
 struct mesh {
     struct peer peers[GROUP_MAX_RANKS];
-    uint32_t collectives;
+    uint32_t completed; /* collectives so far */
+    bool is_warned;     /* the group has failed, in a call that this rank has not come to yet */
+    struct notice warning;
     double spin_s; /* how long to ask again before going to sleep */
     char *scratch;
     size_t scratch_bytes;
@@ -72,8 +76,12 @@ int mesh_fail_mismatch(struct group *group, const struct header *mine, int peer,
 int mesh_fail_left(struct group *group, const struct header *mine, int peer, int error);
 
 /* mesh_hear - read what has come on a peer's control connection
- * returns: 0; -1 if it was a notice, which has then broken the group */
+ * returns: 0; -1 if it was a notice that concerns the present call and has broken the group. One
+ * that concerns a later call is kept until then: what everybody has begun can still end. */
 int mesh_hear(struct group *group, int peer);
+
+/* mesh_hear_all - at the beginning of a call: what has come meanwhile. returns: as mesh_hear */
+int mesh_hear_all(struct group *group);
 
 /* ---- dist_wire.c ---- */
 
