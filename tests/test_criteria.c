@@ -76,6 +76,16 @@ static struct run run_file(const char *file, bool speedups, struct result *resul
     return run;
 }
 
+static void release(struct run *run)
+{
+    for (int i = 0; i < run->count; i++) {
+        free(run->results[i].reason);
+        json_decref(run->results[i].measurements);
+    }
+    free((char *)run->home);
+    scratch_remove();
+}
+
 static bool is_named(const char *ids, const char *id)
 {
     const char *at = strstr(ids, id);
@@ -103,7 +113,7 @@ static void check_variant(const char *file, const struct variant *variant)
         if (getenv("SHOW_REASONS") && results[i].reason)
             printf("%s | %s | %s\n", variant->name, id, results[i].reason);
     }
-    scratch_remove();
+    release(&run);
     ck_assert_msg(!*wrong, "%s:%s", variant->name, wrong);
 }
 
@@ -148,7 +158,7 @@ START_TEST(test_speedups)
     const json_t *ratios = json_object_get(results[0].measurements, "ratios");
     ck_assert_uint_eq(json_array_size(ratios), 5);
     ck_assert(json_number_value(json_object_get(results[0].measurements, "median")) > 0);
-    scratch_remove();
+    release(&run);
 }
 END_TEST
 
@@ -167,7 +177,7 @@ START_TEST(test_speedup_of_skipped_work)
     ck_assert_int_eq(results[0].status, STATUS_FAILED);
     ck_assert_msg(strstr(results[0].reason, "after the timed updates") != NULL, "%s",
                   results[0].reason);
-    scratch_remove();
+    release(&run);
 }
 END_TEST
 
