@@ -12,6 +12,8 @@
 
 #include "runtime/tensor.h"
 
+struct storage;
+
 /* out = f(x, k) */
 enum unary {
     UNARY_SCALE,  /* x * k */
@@ -74,6 +76,17 @@ struct device_table {
 
     /* synchronize - wait until everything asked of the device is done */
     int (*synchronize)(int index);
+
+    /* ---- NULL where the device has nothing better than the operations above ---- */
+
+    /* add_many - out[i] += k * x[i] for n pairs on one device; contiguous, of one dtype */
+    int (*add_many)(int n, struct tensor *const *out, struct tensor *const *x, double k);
+
+    /* mark - x is complete as soon as what was asked of the device so far is done: who copies it to
+     * another device need not wait for what is asked later
+     * forget - called before a storage goes whose `ready` is set */
+    void (*mark)(struct tensor *x);
+    void (*forget)(struct storage *storage);
 };
 
 extern const struct device_table cpu_device;

@@ -26,6 +26,8 @@ int dtype_size(enum dtype dtype)
 static void storage_destroy(struct object *object)
 {
     struct storage *storage = (struct storage *)object;
+    if (storage->ready)
+        storage->table->forget(storage);
     storage->table->free(storage->device.index, storage->memory, storage->bytes);
     free(storage);
 }
@@ -270,4 +272,11 @@ bool tensor_is_row_major(const struct tensor *x)
 {
     return (x->strides[1] == 1 || x->shape[1] == 1) &&
            (x->strides[0] >= x->shape[1] || x->shape[0] == 1);
+}
+
+struct layout tensor_layout(const struct tensor *x)
+{
+    bool rows = tensor_is_row_major(x);
+    int outer = rows ? 0 : 1, inner = 1 - outer;
+    return (struct layout){!rows, x->shape[outer] > 1 ? x->strides[outer] : x->shape[inner]};
 }

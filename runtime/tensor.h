@@ -18,8 +18,10 @@ enum dtype { FLOAT32, FLOAT64, FLOAT16 }; /* FLOAT16 is storage: cast it to comp
 const char *dtype_name(enum dtype dtype);
 int dtype_size(enum dtype dtype);
 
+enum device_kind { DEVICE_CPU, DEVICE_CUDA };
+
 struct device {
-    enum device_kind { DEVICE_CPU, DEVICE_CUDA } kind;
+    enum device_kind kind;
     int index;
 };
 #define CPU ((struct device){DEVICE_CPU, 0})

@@ -20,6 +20,11 @@ struct storage {
     size_t bytes;
     atomic_uint version; /* counts changes in place, so that backward can tell */
     atomic_bool viewed;  /* some tensor is or was a view of another one's part */
+
+    /* For a device that works behind the host's back; events of it, NULL for none. */
+    void *ready;             /* what was computed in it is there; of the version that follows */
+    unsigned ready_version;  /* changed since: no longer true */
+    _Atomic(void *) reading; /* copies of it to other devices have been made */
 };
 
 struct tensor {
@@ -71,6 +76,14 @@ void tensor_modified(struct tensor *x);
 
 /* tensor_is_row_major - a matrix whose rows are contiguous and do not overlap, as BLAS wants it */
 bool tensor_is_row_major(const struct tensor *x);
+
+/* tensor_layout - how BLAS is told about a matrix that is row-major, or row-major when transposed
+ */
+struct layout {
+    bool transposed;
+    int64_t leading; /* elements between rows, or between columns if transposed */
+};
+struct layout tensor_layout(const struct tensor *x);
 
 /* tensor_is_exclusive - nobody but the holder of one reference can see x or its memory */
 bool tensor_is_exclusive(const struct tensor *x);

@@ -1,15 +1,13 @@
 #ifndef RUNTIME_CPU_CPU_H
 #define RUNTIME_CPU_CPU_H
 /* cpu.h - the CPU device's own files among themselves. */
+#include "runtime/half.h"
+#include "runtime/loop.h"
 #include "runtime/tensor_internal.h"
 
 /* ---- alloc.c ---- */
 void *cpu_alloc(int index, size_t bytes);
 void cpu_free(int index, void *memory, size_t bytes);
-
-/* ---- half.c: IEEE 754 binary16, rounded to nearest even ---- */
-uint16_t half_from_double(double value);
-float half_to_float(uint16_t half);
 
 /* ---- convert.c ---- */
 
@@ -17,24 +15,7 @@ float half_to_float(uint16_t half);
 void convert(int64_t n, void *out, enum dtype out_dtype, int64_t out_stride, const void *in,
              enum dtype in_dtype, int64_t in_stride);
 
-/* ---- loop.c: walking several tensors of one shape together ---- */
-
-enum { LOOP_OPERANDS = 3 };
-
-struct loop_operand {
-    char *data;
-    enum dtype dtype;
-    int64_t strides[TENSOR_MAX_DIMS]; /* in elements */
-};
-
-struct loop {
-    int operands, ndim;
-    int64_t shape[TENSOR_MAX_DIMS];
-    struct loop_operand operand[LOOP_OPERANDS];
-};
-
-/* loop_init - over n tensors of equal shape; dimensions that can be walked as one are merged */
-struct loop loop_init(int n, const struct tensor *const *tensors);
+/* ---- loop.c ---- */
 
 /* loop_run - call `body` for each innermost row: n elements, starting at data[i] in operand i, with
  * the stride loop->operand[i].strides[loop->ndim - 1] */

@@ -2,7 +2,7 @@
 #define RUNTIME_CPU_FUNCTIONS_H
 /* functions.h - exp and erf in FLOAT32 without branches or calls, so that loops over them
  * vectorise. FLOAT64 takes the C library's. The polynomials are least-squares fits at Chebyshev
- * nodes. */
+ * nodes. CUDA's kernels take the same functions. */
 #include <math.h>
 #include <stdint.h>
 

@@ -16,7 +16,11 @@
 #define SIMD_LEVELS 1
 #endif
 
+#ifdef __CUDACC__
+#define KERNEL_BODY static __forceinline__ __device__
+#else
 #define KERNEL_BODY static inline __attribute__((always_inline))
+#endif
 
 /* Tell the vectoriser that iterations are independent even where out is the same memory as an
  * input. */

@@ -1,9 +1,19 @@
+#ifndef RUNTIME_HALF_H
+#define RUNTIME_HALF_H
+/* half.h - IEEE 754 binary16 as its bits, for the CPU and, in the same words, for CUDA's kernels.
+ */
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "runtime/cpu/cpu.h"
+#ifdef __CUDACC__
+#define HALF_FUNCTION static inline __device__
+#else
+#define HALF_FUNCTION static inline
+#endif
 
-uint16_t half_from_double(double value)
+/* half_from_double - rounded to the nearest half, to even where two are as near */
+HALF_FUNCTION uint16_t half_from_double(double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -20,7 +30,7 @@ uint16_t half_from_double(double value)
     return sign | (uint16_t)(magnitude >> 42);
 }
 
-float half_to_float(uint16_t half)
+HALF_FUNCTION float half_to_float(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31;
     uint32_t mantissa = half & 0x3ff;
@@ -32,3 +42,4 @@ float half_to_float(uint16_t half)
     memcpy(&value, &bits, sizeof value);
     return value;
 }
+#endif
