@@ -368,27 +368,31 @@ static bool has_ended(const struct process *process)
 }
 
 /* The time is over: say so first if that was asked for. returns: true if it is to be killed */
-static bool is_due(struct process *process)
+static bool is_due(struct process *process, double now)
 {
-    double now = clock_s();
     if (now < process->deadline)
         return false;
     if (process->hurried || process->warned || !process->limits.late_signal)
         return true;
     process->warned = true;
-    process->deadline = now + process->limits.grace_s;
+    process->deadline += process->limits.grace_s;
     system_signal_threads(process->pid, process->limits.late_signal);
     return false;
 }
 
-/* All of them at once: what happens to one must not change what another is found doing. */
+/* All of them are halted before the first is killed: else those that lose a peer are found doing
+ * something else than what they had been waiting for. */
 static void kill_due(struct processes *all)
 {
+    double now = clock_s();
     for (struct process *p = all->first; p; p = p->next)
-        if (!has_ended(p) && is_due(p)) {
+        if (!has_ended(p) && is_due(p, now)) {
             p->killed = true;
-            kill_all_of(p);
+            kill(p->pid, SIGSTOP);
         }
+    for (struct process *p = all->first; p; p = p->next)
+        if (p->killed)
+            kill_all_of(p);
 }
 
 static struct process *next_ended(struct processes *all)
@@ -454,6 +458,13 @@ void processes_hurry(struct processes *all, double seconds)
 {
     for (struct process *p = all->first; p; p = p->next)
         process_hurry(p, seconds);
+}
+
+void processes_allow(struct processes *all, double seconds)
+{
+    double deadline = clock_s() + seconds;
+    for (struct process *p = all->first; p; p = p->next)
+        p->deadline = deadline;
 }
 
 void processes_stop(struct processes *all)

@@ -86,6 +86,9 @@ void processes_wait(struct processes *all);
 void process_hurry(struct process *process, double seconds);
 void processes_hurry(struct processes *all, double seconds);
 
+/* processes_allow - give all that run so many seconds from now, and so the same deadline */
+void processes_allow(struct processes *all, double seconds);
+
 /* processes_stop - kill everything now (what has SIGTERM as its late_signal gets that first, to
  * stop children of its own); returns when nothing is left. `ended` is not called. */
 void processes_stop(struct processes *all);

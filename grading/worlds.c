@@ -184,6 +184,7 @@ bool worlds_observe(struct worlds *worlds, const volatile bool *interrupted)
 {
     worlds->all = processes_new();
     start_all(worlds);
+    processes_allow(worlds->all, worlds->timeout_s);
     while (processes_running(worlds->all) && !*interrupted)
         processes_wait(worlds->all);
     processes_stop(worlds->all);

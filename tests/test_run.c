@@ -372,6 +372,19 @@ START_TEST(the_most_telling_rank_gives_the_reason)
 }
 END_TEST
 
+START_TEST(every_rank_says_what_it_waited_for)
+{
+    t.run.timeout_s = 1;
+    run_one(&criterion_t_ranks, PROBE("while (dist_rank() == 1) pause();\n" REDUCE));
+    assert_result(0, STATUS_TIMEOUT,
+                  "rank 0 of 2: all_reduce #1 (sum, float32, 3 elements), waiting for rank 1");
+    assert_result(0, STATUS_TIMEOUT,
+                  "rank 0 of 3: all_reduce #1 (sum, float32, 3 elements), waiting for rank 1");
+    assert_result(0, STATUS_TIMEOUT,
+                  "rank 2 of 3: all_reduce #1 (sum, float32, 3 elements), waiting for rank 1");
+}
+END_TEST
+
 /* ---- several criteria ---- */
 
 START_TEST(a_supplied_function_saves_the_criterion_from_the_students)
@@ -500,6 +513,7 @@ static Suite *run_suite(void)
     tcase_add_loop_test(tests, only_a_regular_file_is_looked_at, 0, 3);
     tcase_add_loop_test(tests, the_most_telling_rank_gives_the_reason, 0,
                         sizeof together / sizeof together[0]);
+    tcase_add_test(tests, every_rank_says_what_it_waited_for);
     tcase_add_loop_test(tests, a_supplied_function_saves_the_criterion_from_the_students, 0, 4);
     tcase_add_test(tests, a_file_that_does_not_compile_costs_its_own_criteria);
     tcase_add_test(tests, a_speedup_runs_last_and_is_measured);
