@@ -49,7 +49,11 @@ void sim_set_scale(int scale);
 double sim_clock(void);
 void sim_clock_wait(double time);
 
-/* sim_describe_address - "cuda:1, 64 bytes into 4096 allocated", "freed memory of cuda:0", "host
- * memory"; in `text`, which it returns */
+/* sim_set_timeout - how long communicators made from now on wait for the other ranks; 30 s at first
+ */
+void sim_set_timeout(double seconds);
+
+/* sim_describe_address - "memory of cuda:1, 64 bytes into 4096 allocated", "memory of cuda:0 that
+ * was freed", "ordinary host memory 0x..."; in `text`, which it returns */
 const char *sim_describe_address(const void *address, char *text, size_t bytes);
 #endif
