@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "grading/fault.h"
+#include "grading/process_internal.h"
 
 /* After its end no more than this is read from a child's pipes: a pipe holds at most that much of
  * what it wrote, and what fled from it may be writing still. */
@@ -105,176 +105,13 @@ double clock_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* ---- the child, between fork and exec: nothing that allocates or locks ---- */
-
-static void limit(int resource, uint64_t soft, uint64_t hard)
-{
-    struct rlimit now;
-    if (getrlimit(resource, &now) < 0)
-        return;
-    struct rlimit wanted = {.rlim_cur = soft < now.rlim_max ? soft : now.rlim_max,
-                            .rlim_max = hard < now.rlim_max ? hard : now.rlim_max};
-    setrlimit(resource, &wanted);
-}
-
-static void limit_resources(const struct process_limits *limits)
-{
-    limit(RLIMIT_CORE, 0, 0);
-    if (limits->cpu_s)
-        limit(RLIMIT_CPU, limits->cpu_s, limits->cpu_s + 5);
-    if (limits->file_bytes)
-        limit(RLIMIT_FSIZE, limits->file_bytes, limits->file_bytes);
-    if (limits->memory_bytes)
-        limit(RLIMIT_AS, limits->memory_bytes, limits->memory_bytes);
-    if (limits->descriptors)
-        limit(RLIMIT_NOFILE, limits->descriptors, limits->descriptors);
-}
-
-static void reset_signals(void)
-{
-    for (int i = 1; i < NSIG; i++)
-        signal(i, SIG_DFL);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-enum { CHILD_DESCRIPTORS = PROCESS_DATA + 1 + PROCESS_DESCRIPTORS, CHILD_ALL };
-
-/* Make from[i] descriptor i, and the last close itself on exec. No other stays open. Moved out of
- * the way first, so that none is overwritten before its turn. */
-static bool arrange_descriptors(int from[CHILD_ALL])
-{
-    for (int i = 0; i < CHILD_ALL; i++)
-        if ((from[i] = fcntl(from[i], F_DUPFD, CHILD_ALL)) < 0)
-            return false;
-    for (int i = 0; i < CHILD_ALL; i++)
-        if (dup2(from[i], i) < 0)
-            return false;
-    system_close_from(CHILD_ALL);
-    return fcntl(CHILD_DESCRIPTORS, F_SETFD, FD_CLOEXEC) >= 0;
-}
-
-_Noreturn static void give_up(int error_to)
-{
-    int error = errno;
-    _exit(write(error_to, &error, sizeof error) == (ssize_t)sizeof error ? 127 : 126);
-}
-
-_Noreturn static void become(const struct process *process, char **environment, int output_to,
-                             int data_to, int error_to, pid_t parent)
-{
-    reset_signals();
-    setsid();
-    int null = open("/dev/null", O_RDWR);
-    int from[CHILD_ALL] = {null, output_to, output_to, data_to < 0 ? null : data_to};
-    for (int i = 0; i < PROCESS_DESCRIPTORS; i++)
-        from[PROCESS_DATA + 1 + i] = process->descriptors[i] ? process->descriptors[i] : null;
-    from[CHILD_DESCRIPTORS] = error_to;
-    if (null < 0 || !arrange_descriptors(from))
-        give_up(error_to);
-    if (chdir(process->folder) < 0)
-        give_up(CHILD_DESCRIPTORS);
-    if (!system_confine(parent))
-        _exit(127);
-    limit_resources(&process->limits);
-    extern char **environ;
-    environ = environment;
-    execvp(process->program, (char *const *)process->arguments);
-    give_up(CHILD_DESCRIPTORS);
-}
-
 /* ---- starting ---- */
-
-/* What a child keeps of our environment: where programs and libraries are, which GPUs it may use,
- * how a sanitizer is to behave. */
-static const char *const kept[] = {"PATH",         "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES",
-                                   "ASAN_OPTIONS", "UBSAN_OPTIONS",   "TSAN_OPTIONS"};
-static const char *const fixed[] = {"LANG=C", "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1"};
-enum {
-    KEPT = sizeof kept / sizeof kept[0],
-    FIXED = sizeof fixed / sizeof fixed[0],
-    ENVIRONMENT = KEPT + FIXED + 3
-};
-
-static void environment_make(char *environment[ENVIRONMENT], const char *folder)
-{
-    int n = 0;
-    for (size_t i = 0; i < KEPT; i++) {
-        const char *value = getenv(kept[i]);
-        if (value)
-            environment[n++] = format_or_fault("%s=%s", kept[i], value);
-    }
-    for (size_t i = 0; i < FIXED; i++)
-        environment[n++] = format_or_fault("%s", fixed[i]);
-    environment[n++] = format_or_fault("HOME=%s", folder);
-    environment[n++] = format_or_fault("TMPDIR=%s", folder);
-    environment[n] = NULL;
-}
-
-static void environment_free(char *environment[ENVIRONMENT])
-{
-    for (int i = 0; environment[i]; i++)
-        free(environment[i]);
-}
-
-static void close_if_open(int *descriptor)
-{
-    if (*descriptor >= 0)
-        close(*descriptor);
-    *descriptor = -1;
-}
-
-/* A pipe whose ends no child inherits by accident, and whose reading end does not block. */
-static bool pipe_open(int *from, int *to)
-{
-    int ends[2];
-    if (pipe(ends) < 0)
-        return false;
-    *from = ends[0];
-    *to = ends[1];
-    fcntl(*from, F_SETFD, FD_CLOEXEC);
-    fcntl(*to, F_SETFD, FD_CLOEXEC);
-    fcntl(*from, F_SETFL, O_NONBLOCK);
-    return true;
-}
-
-static int fork_child(struct process *process, int *output_to, int *data_to, int *error_to)
-{
-    if (!pipe_open(&process->output_from, output_to) ||
-        !pipe_open(&process->error_from, error_to) ||
-        (process->data_limit && !pipe_open(&process->data_from, data_to)))
-        return errno;
-    char *environment[ENVIRONMENT];
-    environment_make(environment, process->folder);
-    pid_t parent = getpid();
-    process->pid = fork();
-    int error = errno;
-    if (process->pid == 0)
-        become(process, environment, *output_to, *data_to, *error_to, parent);
-    environment_free(environment);
-    return process->pid < 0 ? error : 0;
-}
-
-static void close_pipes(struct process *process)
-{
-    close_if_open(&process->output_from);
-    close_if_open(&process->data_from);
-    close_if_open(&process->error_from);
-}
 
 int process_start(struct processes *all, struct process *process)
 {
-    int output_to = -1, data_to = -1, error_to = -1;
-    process->output_from = process->data_from = process->error_from = -1;
-    int error = fork_child(process, &output_to, &data_to, &error_to);
-    close_if_open(&output_to);
-    close_if_open(&data_to);
-    close_if_open(&error_to);
-    if (error) {
-        close_pipes(process);
+    int error = process_fork(process);
+    if (error)
         return error;
-    }
     capture_open(&process->output);
     capture_open_data(&process->data, process->data_limit);
     process->started = clock_s();
@@ -306,7 +143,7 @@ static size_t take(int *from, struct capture *into)
     char bytes[64 << 10];
     ssize_t n = *from < 0 ? -1 : read(*from, bytes, sizeof bytes);
     if (n == 0)
-        close_if_open(from);
+        process_close_pipe(from);
     if (n <= 0)
         return 0;
     capture_add(into, bytes, (size_t)n);
@@ -357,7 +194,7 @@ static void finish(struct processes *all, struct process *process)
     drain(&process->data_from, &process->data);
     if (read(process->error_from, &process->start_error, sizeof(int)) != (ssize_t)sizeof(int))
         process->start_error = 0;
-    close_pipes(process);
+    process_close_pipes(process);
 }
 
 static bool has_ended(const struct process *process)
