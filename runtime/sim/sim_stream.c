@@ -81,7 +81,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
     *properties = (struct cudaDeviceProp){.totalGlobalMem = sim_gpu.memory_bytes,
                                           .major = sim_gpu.major,
                                           .minor = sim_gpu.minor,
-                                          .multiProcessorCount = sim_gpu.multiprocessors};
+                                          .multiProcessorCount = sim_gpu.multiprocessors,
+                                          .pciBusID = device};
     snprintf(properties->name, sizeof properties->name, "%s", sim_gpu.name);
     return cudaSuccess;
 }

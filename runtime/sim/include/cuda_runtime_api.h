@@ -56,6 +56,7 @@ struct cudaDeviceProp {
     size_t totalGlobalMem;
     int major, minor;
     int multiProcessorCount;
+    int pciDomainID, pciBusID, pciDeviceID;
 };
 
 enum cudaMemPoolAttr {
