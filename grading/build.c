@@ -80,6 +80,15 @@ static const char *supplied_object(const struct library *library)
                         library->supplied);
 }
 
+#ifndef __APPLE__
+/* Sleeps and locks go through runtime/clock_wrap.c, which does nothing more unless the device's
+ * time is virtual. */
+static const char in_virtual_time[] =
+    "-Wl,--wrap=nanosleep,--wrap=clock_nanosleep,--wrap=usleep,--wrap=sleep "
+    "-Wl,--wrap=pthread_mutex_lock,--wrap=pthread_mutex_trylock,--wrap=pthread_mutex_unlock "
+    "-Wl,--wrap=pthread_cond_wait";
+#endif
+
 static void link_command(const struct library *library, struct command *command)
 {
     command_add_compiler(command);
@@ -87,6 +96,7 @@ static void link_command(const struct library *library, struct command *command)
     command_add_words(command, "-dynamiclib -undefined dynamic_lookup");
 #else
     command_add_words(command, "-shared -Wl,-Bsymbolic");
+    command_add_words(command, in_virtual_time);
 #endif
     command_add(command, "-o");
     command_add(command, library->path);

@@ -15,6 +15,7 @@ struct task {
     bool grad_mode;
     struct tensor *result;
     struct error *error;
+    double submitted_at, ended_at; /* clock_now */
 };
 
 struct queue {

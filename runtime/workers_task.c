@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "runtime/autograd.h"
+#include "runtime/clock.h"
 #include "runtime/object.h"
+#include "runtime/tensor_internal.h"
 
 enum { ENVIRONMENT_ALIGNMENT = 64 }; /* enough for any vector type */
 
@@ -52,6 +54,7 @@ struct task *task_new(task_fn *run, const void *environment, size_t bytes)
     task->environment = copy;
     task->scope = scope_retain(scope_current());
     task->grad_mode = grad_enabled();
+    task->submitted_at = clock_now();
     return task;
 }
 
@@ -72,8 +75,16 @@ void task_free(struct task *task)
     free(task);
 }
 
+/* mark - whoever takes the result to another device waits for this task and no later one */
+static void mark(struct tensor *result)
+{
+    if (tensor_table(result)->mark)
+        tensor_table(result)->mark(result);
+}
+
 void task_run(struct task *task, int stage)
 {
+    clock_wait(task->submitted_at);
     struct scope *former = scope_enter(task->scope);
     bool former_mode = grad_set_enabled(task->grad_mode);
     struct tensor *result = task->run(task->environment);
@@ -85,13 +96,17 @@ void task_run(struct task *task, int stage)
             stage);
     task->error = error_take();
     task->result = task->error ? NULL : tensor_retain(result);
+    if (task->result)
+        mark(task->result);
     grad_set_enabled(former_mode);
     scope_enter(former);
     task_let_go(task);
+    task->ended_at = clock_now();
 }
 
 struct tensor *task_unpack(struct task *task)
 {
+    clock_wait(task->ended_at);
     struct tensor *result = task->result;
     if (task->error)
         error_raise(task->error);

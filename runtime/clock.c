@@ -1,0 +1,22 @@
+#include "runtime/clock.h"
+
+#include <stddef.h>
+
+#include "runtime/plugin.h"
+
+bool clock_is_virtual(void)
+{
+    const struct device_plugin *plugin = plugin_current();
+    return plugin && plugin->clock;
+}
+
+double clock_now(void)
+{
+    return clock_is_virtual() ? plugin_current()->clock() : 0;
+}
+
+void clock_wait(double time)
+{
+    if (clock_is_virtual())
+        plugin_current()->clock_wait(time);
+}

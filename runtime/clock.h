@@ -1,0 +1,22 @@
+#ifndef RUNTIME_CLOCK_H
+#define RUNTIME_CLOCK_H
+/* clock.h - virtual time, where the loaded device has it (see plugin.h).
+ *
+ * Each thread has a time of its own. Whoever hands something to another thread says when, and who
+ * takes it cannot have it earlier:
+ *
+ *     task->ready_at = clock_now();          in one thread
+ *     clock_wait(task->ready_at);            in the other
+ *
+ * Without a virtual clock all of this does nothing. */
+#include <stdbool.h>
+
+/* clock_is_virtual - whether there is one */
+bool clock_is_virtual(void);
+
+/* clock_now - the calling thread's virtual time in seconds; 0 without a virtual clock */
+double clock_now(void);
+
+/* clock_wait - from now on it is at least `time` */
+void clock_wait(double time);
+#endif
