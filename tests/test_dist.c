@@ -178,12 +178,12 @@ END_TEST
 static void large_collectives(struct group *group, const void *context)
 {
     const struct problem *problem = context;
-    int64_t n = problem->sizes[0];
+    int64_t n = problem->sizes[0], share = n / group_world_size(group);
     check_all_reduce(group, problem->dtype, n, DIST_SUM);
-    check_reduce_scatter(group, problem->dtype, n / 4 + 1, DIST_SUM);
-    check_all_gather(group, problem->dtype, n / 4 + 1);
+    check_reduce_scatter(group, problem->dtype, share, DIST_SUM);
+    check_all_gather(group, problem->dtype, share);
     check_broadcast(group, problem->dtype, n, group_world_size(group) / 2);
-    check_ring(group, problem->dtype, n);
+    check_ring(group, problem->dtype, share);
 }
 
 static const struct {
