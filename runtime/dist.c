@@ -13,17 +13,15 @@ static _Atomic(struct group *) default_group;
 
 static int check_tensor(const struct tensor *x, const char *caller)
 {
-    if (tensor_device(x).kind != DEVICE_CPU)
-        return raise_error(NotImplementedError, "%s: the TCP backend has no access to %s", caller,
-                           device_name(tensor_device(x)));
     if (!tensor_is_contiguous(x))
         return raise_error(ValueError, "%s: the tensor must be contiguous", caller);
     return 0;
 }
 
-static int check_op(const struct group *group, enum dist_op op, const char *caller)
+static int check_op(const struct group *group, enum dist_op op, const struct tensor *x,
+                    const char *caller)
 {
-    if (op == DIST_AVG && !group->backend->has_average)
+    if (op == DIST_AVG && !group->backend->has_average && tensor_device(x).kind == DEVICE_CPU)
         return raise_error(ValueError,
                            "%s: the %s backend has no AVG (nor has gloo): sum, then divide by "
                            "dist_world_size()",
@@ -58,6 +56,9 @@ static int check_shares(const struct group *group, const struct tensor *whole,
         return raise_error(TypeError, "%s: input and output must have one dtype, got %s and %s",
                            caller, dtype_name(tensor_dtype(whole)),
                            dtype_name(tensor_dtype(share)));
+    if (!device_equal(tensor_device(whole), tensor_device(share)))
+        return raise_error(RuntimeError, "%s: input and output are on %s and %s", caller,
+                           device_name(tensor_device(whole)), device_name(tensor_device(share)));
     if (tensor_numel(whole) != group->world_size * tensor_numel(share))
         return raise_error(ValueError,
                            "%s: %d ranks with %lld elements each make %lld, but the tensor for all "
@@ -76,8 +77,10 @@ static struct call call_on(enum call_kind kind, const struct tensor *input, stru
         .kind = kind,
         .dtype = tensor_dtype(share),
         .count = tensor_numel(share),
+        .device = tensor_device(share),
         .input = input ? tensor_data(input) : NULL,
         .output = output ? tensor_data(output) : NULL,
+        .source = input,
         .target = output,
     };
 }
@@ -87,7 +90,8 @@ static struct call call_on(enum call_kind kind, const struct tensor *input, stru
 static int prepare_all_reduce(struct group *group, struct tensor *x, enum dist_op op,
                               struct call *call)
 {
-    if (!group || !x || check_tensor(x, "all_reduce") < 0 || check_op(group, op, "all_reduce") < 0)
+    if (!group || !x || check_tensor(x, "all_reduce") < 0 ||
+        check_op(group, op, x, "all_reduce") < 0)
         return -1;
     *call = call_on(CALL_ALL_REDUCE, x, x);
     call->op = op;
@@ -128,7 +132,7 @@ int group_reduce_scatter(struct group *group, struct tensor *output, const struc
                          enum dist_op op)
 {
     if (!group || !output || !input || check_shares(group, input, output, "reduce_scatter") < 0 ||
-        check_op(group, op, "reduce_scatter") < 0)
+        check_op(group, op, input, "reduce_scatter") < 0)
         return -1;
     struct call call = call_on(CALL_REDUCE_SCATTER, input, output);
     call.op = op;
@@ -206,6 +210,7 @@ void group_close(struct group *group)
     struct group *expected = group;
     atomic_compare_exchange_strong(&default_group, &expected, NULL);
     group_drain(group);
+    device_close(group);
     group->backend->close(group);
     object_release(&group->object);
 }

@@ -66,6 +66,7 @@ static struct header header_of(const struct call *call, uint32_t number)
     header.dtype = (uint8_t)call->dtype;
     header.op = (uint8_t)call->op;
     header.peer = (uint8_t)call->peer;
+    header.device = (uint8_t)call->device.kind;
     return header;
 }
 
@@ -322,6 +323,15 @@ static int run_recv(struct exchange *exchange, const struct call *call)
 {
     exchange->lanes[0].in.first = part_of(call->output, 0, call_bytes(call), true);
     return exchange_run(exchange);
+}
+
+int tcp_agree(struct group *group, const struct call *call)
+{
+    struct exchange exchange;
+    if (mesh_hear_all(group) < 0)
+        return -1;
+    exchange_begin(&exchange, group, call);
+    return exchange_run(&exchange);
 }
 
 int tcp_run(struct group *group, const struct call *call)

@@ -33,9 +33,12 @@ struct call {
     enum dist_op op;
     int peer;      /* the root of a broadcast, the other side of a message, else 0 */
     int64_t count; /* elements; of one rank's share for all_gather and reduce_scatter */
+    struct device device;
     const void *input;
-    void *output;          /* may be the input */
-    struct tensor *target; /* the tensor that output belongs to; NULL for none */
+    void *output;                /* may be the input */
+    const struct tensor *source; /* the tensor that input belongs to; NULL for none */
+    struct tensor *target;       /* the same of output */
+    void *fence;                 /* of a device that is not the CPU; see plugin.h */
 };
 
 struct backend {
@@ -53,6 +56,11 @@ struct group {
     struct object object; /* the caller of group_connect holds one reference, every work another */
     const struct backend *backend;
     void *connections; /* the backend's */
+    struct link {
+        enum route { ROUTE_UNKNOWN, ROUTE_DIRECT, ROUTE_BY_HOST } route;
+        int device;
+        void *connection;
+    } link; /* see dist_device.c; of whoever is busy */
     int rank, world_size;
     double timeout_s;
 
@@ -83,6 +91,27 @@ int group_run(struct group *group, const struct call *call);
 /* group_start - queue a call; its target is retained until nobody needs the work any more
  * owns: borrowed from the scope. errors: NULL, with MemoryError, OSError, the group's failure */
 struct work *group_start(struct group *group, const struct call *call);
+
+/* ---- tensors of other devices than the CPU: dist_device.c ---- */
+
+/* device_fence - of what was asked of the call's device so far; nothing for the CPU. errors: -1
+ * device_join - what is asked of it from now on waits for the call's end; once. errors: -1
+ * device_run - carry out a call. errors: -1, the group is broken
+ * device_close - at the end of a group */
+int device_fence(struct call *call);
+int device_join(struct call *call);
+int device_run(struct group *group, const struct call *call);
+void device_close(struct group *group);
+
+/* ---- for who waits for a device, in any thread ---- */
+
+/* group_listen - whether the peers are still there
+ * returns: NO_PEER; the peer that has left; GROUP_BROKEN */
+enum { NO_PEER = -1, GROUP_BROKEN = -2 };
+int group_listen(struct group *group);
+
+/* group_give_up - break the group and tell every peer, unless it is broken already */
+void group_give_up(struct group *group, const struct error_type *type, const char *text);
 
 /* group_drain - run what was started and end the group's thread */
 void group_drain(struct group *group);

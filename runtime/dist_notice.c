@@ -18,14 +18,19 @@ static const char *op_name(int op)
     return op < 4 ? names[op] : "unknown";
 }
 
-static const char *known_dtype_name(int dtype)
+/* values_name - "float32", "float32 on cuda" */
+static const char *values_name(const struct header *header, char text[32])
 {
-    return dtype <= FLOAT16 ? dtype_name((enum dtype)dtype) : "unknown dtype";
+    snprintf(text, 32, "%s%s",
+             header->dtype <= FLOAT16 ? dtype_name((enum dtype)header->dtype) : "unknown dtype",
+             header->device == DEVICE_CPU ? "" : " on cuda");
+    return text;
 }
 
 void header_describe(const struct header *header, char text[DESCRIPTION_BYTES])
 {
-    const char *dtype = known_dtype_name(header->dtype), *op = op_name(header->op);
+    char name[32];
+    const char *dtype = values_name(header, name), *op = op_name(header->op);
     unsigned number = header->number;
     long long count = header->count;
     const char *unit = count == 1 ? "element" : "elements";
@@ -71,7 +76,7 @@ bool header_agrees(const struct header *mine, int rank, const struct header *the
         return memcmp(mine, theirs, sizeof *mine) == 0;
     return is_message(theirs) && mine->kind != theirs->kind && mine->peer == peer &&
            theirs->peer == rank && mine->number == theirs->number && mine->dtype == theirs->dtype &&
-           mine->count == theirs->count;
+           mine->device == theirs->device && mine->count == theirs->count;
 }
 
 /* tell_everybody - a control connection without earlier traffic takes a notice whole, at once */
@@ -188,4 +193,13 @@ int mesh_hear_all(struct group *group)
         if (controls[p].revents && mesh_hear(group, p) < 0)
             return -1;
     return 0;
+}
+
+int mesh_absent(const struct group *group)
+{
+    const struct mesh *mesh = group->connections;
+    for (int p = 0; p < group->world_size; p++)
+        if (p != group->rank && mesh->peers[p].silent)
+            return p;
+    return NO_PEER;
 }

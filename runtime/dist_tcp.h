@@ -29,7 +29,7 @@ struct notice {
 struct header {
     int64_t count;
     uint32_t number; /* counts the collectives of the group, or the messages between two ranks */
-    uint8_t kind, dtype, op, peer;
+    uint8_t kind, dtype, op, peer, device;
 };
 
 struct peer {
@@ -82,6 +82,9 @@ int mesh_hear(struct group *group, int peer);
 
 /* mesh_hear_all - at the beginning of a call: what has come meanwhile. returns: as mesh_hear */
 int mesh_hear_all(struct group *group);
+
+/* mesh_absent - a peer whose connection has ended, or NO_PEER */
+int mesh_absent(const struct group *group);
 
 /* ---- dist_wire.c ---- */
 
@@ -136,6 +139,9 @@ int exchange_run(struct exchange *exchange);
 /* ---- dist_algorithms.c ---- */
 
 int tcp_run(struct group *group, const struct call *call);
+
+/* tcp_agree - find out whether the peers have called the same. errors: -1, the group is broken */
+int tcp_agree(struct group *group, const struct call *call);
 
 /* ---- dist_socket.c ---- */
 

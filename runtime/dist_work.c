@@ -80,7 +80,9 @@ static int run_alone(struct group *group, const struct call *call)
 {
     group->busy = true;
     pthread_mutex_unlock(&group->mutex);
-    int result = group->failure ? -1 : group->backend->run(group, call);
+    int result = group->failure                    ? -1
+                 : call->device.kind == DEVICE_CPU ? group->backend->run(group, call)
+                                                   : device_run(group, call);
     if (call->target)
         tensor_modified(call->target);
     pthread_mutex_lock(&group->mutex);
@@ -89,14 +91,19 @@ static int run_alone(struct group *group, const struct call *call)
     return result;
 }
 
-int group_run(struct group *group, const struct call *call)
+int group_run(struct group *group, const struct call *given)
 {
+    struct call call = *given;
+    if (device_fence(&call) < 0)
+        return -1;
     pthread_mutex_lock(&group->mutex);
-    count_call(group, call->kind);
+    count_call(group, call.kind);
     while (group->busy || group->first)
         pthread_cond_wait(&group->changed, &group->mutex);
-    int result = run_alone(group, call);
+    int result = run_alone(group, &call);
     pthread_mutex_unlock(&group->mutex);
+    if (device_join(&call) < 0)
+        return -1;
     return result < 0 ? raise_failure(group) : 0;
 }
 
@@ -105,6 +112,8 @@ int group_run(struct group *group, const struct call *call)
 static void work_destroy(struct object *object)
 {
     struct work *work = (struct work *)object;
+    if (!work->awaited && device_join(&work->call) < 0)
+        error_clear(); /* nobody has asked how it ended */
     tensor_release(work->call.target);
     object_release(&work->group->object);
     free(work);
@@ -120,7 +129,10 @@ static struct work *work_new(struct group *group, const struct call *call)
     work->group = group;
     work->call = *call;
     tensor_retain(call->target);
-    return work;
+    if (device_fence(&work->call) == 0)
+        return work;
+    object_release(&work->object);
+    return NULL;
 }
 
 /* run_first - with the mutex held: run the oldest of the queue. It stays in the queue meanwhile, so
@@ -220,6 +232,8 @@ int work_wait(struct work *work)
     work->awaited = true;
     work_await(work);
     pthread_mutex_unlock(&group->mutex);
+    if (device_join(&work->call) < 0)
+        return -1;
     return work->failed ? raise_failure(group) : 0;
 }
 

@@ -41,13 +41,13 @@ void launch_add_many(cudaStream_t stream, bool wide, const struct pairs *pairs, 
 /* reduction - the terms that x's elements make, summed over one loop's places for each of another
  * loop's. The sum of a place is made of `parts` sums, of every parts-th term each. */
 struct reduction {
-    const void *x, *y;          /* term: x, or (x - y)² if y is not NULL, at the same place */
-    struct loop kept, summed;   /* operand 0 has the strides */
-    int64_t kept_n, summed_n;   /* places */
+    const void *x, *y;        /* term: x, or (x - y)² if y is not NULL, at the same place */
+    struct loop kept, summed; /* operand 0 has the strides */
+    int64_t kept_n, summed_n; /* places */
     int64_t parts;
-    void *out;                  /* (parts, kept_n), contiguous */
-    bool out_wide;              /* FLOAT64 */
-    double k;                   /* what the sums are multiplied by */
+    void *out;     /* (parts, kept_n), contiguous */
+    bool out_wide; /* FLOAT64 */
+    double k;      /* what the sums are multiplied by */
 };
 void launch_sum(cudaStream_t stream, bool wide, const struct reduction *reduction);
 

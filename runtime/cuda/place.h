@@ -16,9 +16,9 @@ KERNEL_FUNCTION struct place place_of(const struct loop *loop, int64_t i)
     struct place place = {{0, 0, 0}};
     for (int d = loop->ndim - 1; d >= 0; d--) {
         int64_t size = loop->shape[d];
-        int64_t rest = d == 0              ? 0
+        int64_t rest = d == 0            ? 0
                        : i <= UINT32_MAX ? (int64_t)((uint32_t)i / (uint32_t)size)
-                                           : i / size;
+                                         : i / size;
         int64_t position = i - rest * size;
         for (int o = 0; o < LOOP_OPERANDS; o++)
             place.offset[o] += position * loop->operand[o].strides[d];
