@@ -1,0 +1,12 @@
+/* Divides before the sum. */
+int average_gradients(struct module *model)
+{
+    struct named_tensors *parameters = module_named_parameters(model);
+    for (int i = 0; i < parameters->n; i++) {
+        struct tensor *grad = tensor_grad(parameters->at[i].tensor);
+        tensor_div_(grad, dist_world_size());
+        if (grad && dist_all_reduce(grad, DIST_SUM) < 0)
+            return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,14 @@
+/* Returns at once where there is one rank. */
+int average_gradients(struct module *model)
+{
+    if (dist_world_size() == 1)
+        return 0;
+    struct named_tensors *parameters = module_named_parameters(model);
+    for (int i = 0; i < parameters->n; i++) {
+        struct tensor *grad = tensor_grad(parameters->at[i].tensor);
+        if (grad && dist_all_reduce(grad, DIST_SUM) < 0)
+            return -1;
+        tensor_div_(grad, dist_world_size());
+    }
+    return 0;
+}

@@ -1,0 +1,12 @@
+/* From the last parameter to the first, on every rank. */
+int average_gradients(struct module *model)
+{
+    struct named_tensors *parameters = module_named_parameters(model);
+    for (int i = parameters->n - 1; i >= 0; i--) {
+        struct tensor *grad = tensor_grad(parameters->at[i].tensor);
+        if (grad && dist_all_reduce(grad, DIST_SUM) < 0)
+            return -1;
+        tensor_div_(grad, dist_world_size());
+    }
+    return 0;
+}

@@ -1,0 +1,25 @@
+/* A generator of its own (a linear congruential one). */
+struct partitions *partition_indices(int64_t size, int world_size, uint64_t seed)
+{
+    if (size < 0 || world_size < 1)
+        return raise_null(ValueError, "size %jd, world_size %d", (intmax_t)size, world_size);
+    struct partitions *partitions = partitions_new(world_size);
+    int64_t *order = indices_range(size);
+    if (!partitions || !order)
+        return NULL;
+    struct rng rng;
+    rng_seed(&rng, seed);
+    uint64_t state = seed * 6364136223846793005u + 1442695040888963407u;
+    for (int64_t i = size - 1; i > 0; i--) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        int64_t k = (int64_t)((state >> 33) % (uint64_t)(i + 1)), swap = order[i];
+        order[i] = order[k];
+        order[k] = swap;
+    }
+    for (int rank = 0; rank < world_size; rank++) {
+        int64_t share = size / world_size + (rank < size % world_size);
+        partitions->at[rank] = (struct partition){share, order};
+        order += share;
+    }
+    return partitions;
+}

@@ -1,0 +1,24 @@
+/* Clears a stage's error, and keeps the old batch.
+ * fails: forward
+ * cause: error
+ */
+struct tensor *pipe_forward(struct pipe *pipe, struct tensor *inputs)
+{
+    struct tensors *batches = tensor_split(inputs, pipe->split_size);
+    struct schedule *schedule = batches ? clock_cycles(batches->n, pipe->stage_count) : NULL;
+    if (!schedule)
+        return NULL;
+    for (struct wave *w = schedule->at; w < schedule->at + schedule->n && !error_occurred(); w++) {
+        for (struct pair *p = w->at; p < w->at + w->n; p++)
+            workers_submit(pipe->workers, p->stage, turn_run,
+                           (struct turn){pipe->stages[p->stage], pipe->devices[p->stage],
+                                         batches->at[p->microbatch]});
+        for (struct pair *p = w->at; p < w->at + w->n; p++) {
+            struct tensor *output = workers_receive(pipe->workers, p->stage);
+            error_clear();
+            if (output)
+                batches->at[p->microbatch] = output;
+        }
+    }
+    return tensor_cat(batches);
+}

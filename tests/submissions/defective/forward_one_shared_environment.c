@@ -1,0 +1,28 @@
+/* All tasks of a wave share one environment, as a late-bound lambda does.
+ * fails: forward backward
+ * cause: environment
+ */
+static struct tensor *turn_run(void *environment)
+{
+    struct turn *turn = *(struct turn **)environment;
+    return module_forward(turn->stage, tensor_to(turn->microbatch, turn->device));
+}
+
+struct tensor *pipe_forward(struct pipe *pipe, struct tensor *inputs)
+{
+    struct tensors *batches = tensor_split(inputs, pipe->split_size);
+    struct schedule *schedule = batches ? clock_cycles(batches->n, pipe->stage_count) : NULL;
+    if (!schedule)
+        return NULL;
+    for (struct wave *w = schedule->at; w < schedule->at + schedule->n && !error_occurred(); w++) {
+        static struct turn shared;
+        for (struct pair *p = w->at; p < w->at + w->n; p++) {
+            shared = (struct turn){pipe->stages[p->stage], pipe->devices[p->stage],
+                                   batches->at[p->microbatch]};
+            workers_submit(pipe->workers, p->stage, turn_run, (struct turn *){&shared});
+        }
+        for (struct pair *p = w->at; p < w->at + w->n; p++)
+            batches->at[p->microbatch] = workers_receive(pipe->workers, p->stage);
+    }
+    return tensor_cat(batches);
+}

@@ -1,0 +1,15 @@
+/* Divides by 2, whatever the world size.
+ * fails: gradients
+ * cause: literal 2
+ */
+int average_gradients(struct module *model)
+{
+    struct named_tensors *parameters = module_named_parameters(model);
+    for (int i = 0; i < parameters->n; i++) {
+        struct tensor *grad = tensor_grad(parameters->at[i].tensor);
+        if (grad && dist_all_reduce(grad, DIST_SUM) < 0)
+            return -1;
+        tensor_div_(grad, 2);
+    }
+    return 0;
+}

@@ -1,0 +1,15 @@
+/* Starts asynchronous all-reduces, and waits for none.
+ * fails: gradients
+ * cause: work_wait
+ */
+int average_gradients(struct module *model)
+{
+    struct named_tensors *parameters = module_named_parameters(model);
+    for (int i = 0; i < parameters->n; i++) {
+        struct tensor *grad = tensor_grad(parameters->at[i].tensor);
+        if (grad && !dist_all_reduce_async(grad, DIST_SUM))
+            return -1;
+        tensor_div_(grad, dist_world_size());
+    }
+    return 0;
+}

@@ -1,0 +1,17 @@
+/* Rank 1 calls no all-reduce at all.
+ * fails: gradients
+ * cause: rank 1
+ */
+int average_gradients(struct module *model)
+{
+    if (dist_rank() == 1)
+        return 0;
+    struct named_tensors *parameters = module_named_parameters(model);
+    for (int i = 0; i < parameters->n; i++) {
+        struct tensor *grad = tensor_grad(parameters->at[i].tensor);
+        if (grad && dist_all_reduce(grad, DIST_SUM) < 0)
+            return -1;
+        tensor_div_(grad, dist_world_size());
+    }
+    return 0;
+}

@@ -1,0 +1,15 @@
+/* Reduces a copy of the gradient, and drops it.
+ * fails: gradients
+ * cause: own gradient
+ */
+int average_gradients(struct module *model)
+{
+    struct named_tensors *parameters = module_named_parameters(model);
+    for (int i = 0; i < parameters->n; i++) {
+        struct tensor *grad = tensor_clone(tensor_grad(parameters->at[i].tensor));
+        if (grad && dist_all_reduce(grad, DIST_SUM) < 0)
+            return -1;
+        tensor_div_(grad, dist_world_size());
+    }
+    return 0;
+}

@@ -1,0 +1,14 @@
+/* Sums over the ranks, and never divides.
+ * fails: gradients
+ * cause: not divided
+ */
+int average_gradients(struct module *model)
+{
+    struct named_tensors *parameters = module_named_parameters(model);
+    for (int i = 0; i < parameters->n; i++) {
+        struct tensor *grad = tensor_grad(parameters->at[i].tensor);
+        if (grad && dist_all_reduce(grad, DIST_SUM) < 0)
+            return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,14 @@
+/* One pair per wave: the stages one after another.
+ * fails: schedule
+ * cause: serial
+ */
+struct schedule *clock_cycles(int microbatches, int stages)
+{
+    if (microbatches < 0 || stages < 1)
+        return raise_null(ValueError, "%d microbatches, %d stages", microbatches, stages);
+    struct schedule *schedule = schedule_new(microbatches * stages, stages);
+    for (int j = 0; schedule && j < stages; j++)
+        for (int i = 0; i < microbatches; i++)
+            wave_add(&schedule->at[i * stages + j], i, j);
+    return schedule;
+}

@@ -1,0 +1,16 @@
+/* Averages the loss over the ranks instead of the gradients.
+ * fails: updates
+ * cause: local gradient
+ */
+float train_step(struct module *model, struct optimizer *optimizer, struct tensor *inputs,
+                 struct tensor *targets, loss_fn *loss_fn)
+{
+    optimizer_zero_grad(optimizer);
+    struct tensor *loss = loss_fn(module_forward(model, inputs), targets);
+    if (tensor_backward(loss) < 0 || optimizer_step(optimizer) < 0)
+        return NAN;
+    NO_GRAD;
+    loss = tensor_clone(loss);
+    dist_all_reduce(loss, DIST_SUM);
+    return tensor_item(loss) / dist_world_size();
+}

@@ -1,0 +1,15 @@
+/* Clears the gradients after backward, before the step.
+ * fails: updates
+ * cause: cleared
+ */
+float train_step(struct module *model, struct optimizer *optimizer, struct tensor *inputs,
+                 struct tensor *targets, loss_fn *loss_fn)
+{
+    optimizer_zero_grad(optimizer);
+    struct tensor *loss = loss_fn(module_forward(model, inputs), targets);
+    tensor_backward(loss);
+    optimizer_zero_grad(optimizer);
+    if (average_gradients(model) < 0 || optimizer_step(optimizer) < 0)
+        return NAN;
+    return tensor_item(loss);
+}

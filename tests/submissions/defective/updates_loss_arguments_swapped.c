@@ -1,0 +1,13 @@
+/* Gives the loss function target and output in the wrong order.
+ * fails: updates
+ * cause: swapped
+ */
+float train_step(struct module *model, struct optimizer *optimizer, struct tensor *inputs,
+                 struct tensor *targets, loss_fn *loss_fn)
+{
+    optimizer_zero_grad(optimizer);
+    struct tensor *loss = loss_fn(targets, module_forward(model, inputs));
+    if (tensor_backward(loss) < 0 || average_gradients(model) < 0 || optimizer_step(optimizer) < 0)
+        return NAN;
+    return tensor_item(loss);
+}

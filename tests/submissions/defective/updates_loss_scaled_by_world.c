@@ -1,0 +1,14 @@
+/* Multiplies the loss by the world size.
+ * fails: updates
+ * cause: world size
+ */
+float train_step(struct module *model, struct optimizer *optimizer, struct tensor *inputs,
+                 struct tensor *targets, loss_fn *loss_fn)
+{
+    optimizer_zero_grad(optimizer);
+    struct tensor *loss = loss_fn(module_forward(model, inputs), targets);
+    if (tensor_backward(tensor_scale(loss, dist_world_size())) < 0 ||
+        average_gradients(model) < 0 || optimizer_step(optimizer) < 0)
+        return NAN;
+    return tensor_item(loss);
+}
