@@ -40,7 +40,7 @@ def prepare(entry, folder):
 
 def grade(entry, folder, options):
     """returns: exit status, the report (None: none that can be read), what it printed"""
-    command = [ROOT / "grade", "--device", options.device, "--color", "never"]
+    command = [options.grader, "--device", options.device, "--color", "never"]
     command += ["--submission", folder / "submission", "--output", folder / "results" / "grade.json"]
     if options.seed is not None:
         command += ["--seed", str(options.seed)]
@@ -116,10 +116,6 @@ class Verdict:
         if "says" in entry.keys and first and entry.keys["says"] not in first:
             self.other.append(f"{entry.intended()} does not say: {entry.keys['says']}")
         self.cause_named = "cause" in entry.keys and entry.keys["cause"] in first
-
-    def group(self):
-        kind = self.entry.kind
-        return (self.entry.name_group() if kind == "defective" else kind)
 
     def escaped(self):
         return bool(self.missed) and not self.reasons
@@ -207,12 +203,14 @@ def arguments():
     parser = argparse.ArgumentParser(description="Grade the bank of submissions.")
     parser.add_argument("patterns", nargs="*", metavar="NAME", help="entries, or globs of their names")
     parser.add_argument("--device", choices=("cpu", "sim", "cuda"), default="cpu")
+    parser.add_argument("--grader", type=pathlib.Path, default=ROOT / "grade", metavar="PROGRAM")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time")
     parser.add_argument("--seed", type=int, help="for all runs (default: one of its own for each)")
     parser.add_argument("--verbose", "-v", action="store_true", help="every verdict, with reasons")
     parser.add_argument("--list", action="store_true", help="print the names, and grade nothing")
     options = parser.parse_args()
-    help_text = subprocess.run([ROOT / "grade", "--help"], capture_output=True, text=True).stdout
+    options.grader = options.grader.resolve()
+    help_text = subprocess.run([options.grader, "--help"], capture_output=True, text=True).stdout
     devices = next((line for line in help_text.splitlines() if "--device" in line), "")
     if options.device not in devices:
         raise SystemExit(f"bank: ./grade has no --device {options.device}")
