@@ -37,6 +37,7 @@ void node_clear(struct node *node)
     for (int i = 0; i < node->inputs; i++) {
         object_release((struct object *)node->edges[i].node);
         tensor_release(node->edges[i].leaf);
+        tensor_release(node->edges[i].sent);
     }
     for (int i = 0; i < NODE_SAVED; i++)
         node->saved[i].tensor = NULL;
@@ -98,12 +99,25 @@ static int node_save(struct node *node, const struct record *record)
     return 0;
 }
 
+/* node_number - by which thread a node was made, and as which of its nodes */
+static void node_number(struct node *node)
+{
+    static atomic_uint lanes;
+    static _Thread_local unsigned lane;
+    static _Thread_local unsigned long long nodes;
+    if (nodes == 0)
+        lane = atomic_fetch_add_explicit(&lanes, 1, memory_order_relaxed);
+    node->lane = lane;
+    node->sequence = nodes++;
+}
+
 static struct node *node_new(const struct record *record)
 {
     struct node *node = calloc(1, sizeof *node + (size_t)record->n * sizeof *node->edges);
     if (!node)
         return raise_null(MemoryError, "out of memory for the graph");
     object_init(&node->object, node_destroy);
+    node_number(node);
     node->name = record->name;
     node->rule = record->rule;
     node->number = record->number;
@@ -128,6 +142,7 @@ struct tensor *autograd_record(struct tensor *output, const struct record *recor
     struct node *node = node_new(record);
     if (!node)
         return NULL;
+    node->on_device = tensor_device(output).kind != DEVICE_CPU;
     object_release((struct object *)output->node);
     output->node = node;
     return output;
@@ -225,8 +240,7 @@ struct tensor *gradient_sum(struct tensor *a, struct tensor *b)
     return sum;
 }
 
-/* A gradient that nobody else sees, with no more memory than it needs, becomes the leaf's own. */
-static struct tensor *gradient_take(struct tensor *gradient)
+struct tensor *gradient_take(struct tensor *gradient)
 {
     size_t bytes = (size_t)gradient->numel * (size_t)dtype_size(gradient->dtype);
     if (tensor_is_exclusive(gradient) && tensor_is_contiguous(gradient) &&
@@ -260,9 +274,5 @@ int leaf_accumulate(struct tensor *leaf, struct tensor *gradient)
     pthread_mutex_lock(&leaf->leaf.lock);
     int status = leaf_add(leaf, gradient);
     pthread_mutex_unlock(&leaf->leaf.lock);
-    if (status == 0 && leaf->leaf.hook) {
-        leaf->leaf.hook(leaf->leaf.context, leaf);
-        status = error_occurred() ? -1 : 0;
-    }
     return status;
 }

@@ -3,8 +3,9 @@
 /* autograd_internal.h - how operations take part in differentiation.
  *
  * An operation computes its result, then calls autograd_record with a rule for going back. A node
- * is made only if a gradient will be wanted. Backward calls each rule once, in an order that
- * depends on the shape of the graph alone, with grad mode off and a scope of its own. */
+ * is made only if a gradient will be wanted. Backward calls each rule once, with grad mode off and
+ * a scope of its own, possibly in a thread of its own; what several rules send to one place is
+ * added up in an order that depends on the shape of the graph alone. */
 #include "runtime/autograd.h"
 #include "runtime/object.h"
 
@@ -12,9 +13,15 @@
 struct edge {
     struct node *node;
     struct tensor *leaf;
-    int task; /* its place in the backward under way */
     int ndim; /* what shape the input had */
     int64_t shape[TENSOR_MAX_DIMS];
+
+    /* in the backward under way */
+    int target;          /* the place of what it leads to */
+    int turn;            /* how many contributions are added to the target after this one */
+    struct tensor *sent; /* the contribution, or NULL: nothing */
+    int64_t part_dim;    /* if it belongs to a slice of the input: along which dimension; else -1 */
+    int64_t part_start;
 };
 
 struct saved {
@@ -33,8 +40,11 @@ struct node {
     struct object object;
     const char *name;
     backward_fn *rule;
-    atomic_ullong claimed_by; /* the backward that used it; 0: none yet */
-    int task;
+    unsigned lane;               /* of the thread that made it, and of no other */
+    unsigned long long sequence; /* how many that thread had made before */
+    bool on_device;              /* its result is not in the CPU's memory */
+    atomic_ullong claimed_by;    /* the backward that used it; 0: none yet */
+    int target;                  /* its place in that */
     double number;
     int64_t integers[2];
     struct saved saved[NODE_SAVED];
@@ -86,23 +96,31 @@ bool backward_wants(const struct backward *run, int i);
  */
 struct tensor *backward_saved(const struct backward *run, int i);
 
-/* backward_send - add to the gradient of input i. errors: -1; NULL passes through */
+/* backward_send - add to the gradient of input i, when its turn comes; once per input
+ * errors: -1; NULL passes through */
 int backward_send(struct backward *run, int i, struct tensor *gradient);
 
-/* backward_partial - input i's gradient so far, if it is contiguous and a rule may add into it
- * instead of sending; else NULL (no error) */
+/* backward_send_part - the same, for a slice of input i that begins at `start` along `dim` */
+int backward_send_part(struct backward *run, int i, struct tensor *gradient, int64_t dim,
+                       int64_t start);
+
+/* backward_partial - input i's gradient so far, contiguous, for a rule to add into instead of
+ * sending; NULL if there is none or, with an error, no memory. Whether there is one depends on the
+ * graph alone. */
 struct tensor *backward_partial(struct backward *run, int i);
 
 /* ---- for engines that own gradients ---- */
 
 /* tensor_on_grad_ready - call `hook` in every backward, right after the leaf's gradient received
- * its last contribution of that backward; NULL removes it. An error pending when it returns ends
- * the backward. errors: -1, with ValueError if x is not a leaf that requires grad; NULL passes
- * through source: register_post_accumulate_grad_hook */
+ * its last contribution of that backward; NULL removes it. A backward calls hooks one at a time,
+ * but maybe from another thread than its caller's. An error pending when it returns ends the
+ * backward.
+ * errors: -1, with ValueError if x is not a leaf that requires grad; NULL passes through
+ * source: register_post_accumulate_grad_hook */
 int tensor_on_grad_ready(struct tensor *leaf, void (*hook)(void *context, struct tensor *leaf),
                          void *context);
 
-/* ---- between autograd.c and backward.c ---- */
+/* ---- between autograd.c and backward*.c ---- */
 
 /* node_clear - let go of what the node saved and of the graph behind it */
 void node_clear(struct node *node);
@@ -110,9 +128,15 @@ void node_clear(struct node *node);
 /* edge_of - where x's gradient goes; borrows node and leaf */
 struct edge edge_of(const struct tensor *x);
 
-/* leaf_accumulate - add to the leaf's gradient, taking `gradient` over where possible, and call the
- * hook. owns: takes over `gradient`. errors: -1 */
+/* leaf_accumulate - add to the leaf's gradient, taking `gradient` over where possible
+ * owns: takes over `gradient`. errors: -1 */
 int leaf_accumulate(struct tensor *leaf, struct tensor *gradient);
+
+/* gradient_take - `gradient` itself if nobody else sees it and it is contiguous with no more memory
+ * than it needs, else a copy that is. owns: takes over `gradient`, returns a reference. errors:
+ * NULL
+ */
+struct tensor *gradient_take(struct tensor *gradient);
 
 /* gradient_sum - a + b, into the memory of one of them where nobody else sees it
  * owns: takes over a; borrows b, returns a reference. errors: NULL */

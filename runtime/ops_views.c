@@ -124,20 +124,10 @@ struct tensor *op_slice(const struct tensor *x, int64_t dim, int64_t start, int6
     return view;
 }
 
-/* The pieces of one tensor share one gradient: the first makes it, the others add their part. */
 static int slice_backward(struct backward *run)
 {
-    const struct tensor *gradient = run->gradient;
-    const int64_t dim = run->node->integers[0], start = run->node->integers[1];
-    const struct edge *x = &run->node->edges[0];
-    struct tensor *whole = backward_partial(run, 0);
-    bool first = !whole;
-    if (first)
-        whole = tensor_zeros(x->ndim, x->shape, gradient->dtype, tensor_device(gradient));
-    struct tensor *part = whole ? op_slice(whole, dim, start, gradient->shape[dim]) : NULL;
-    if (!part || tensor_table(part)->binary(BINARY_ADD, part, part, gradient, 1) < 0)
-        return -1;
-    return first ? backward_send(run, 0, whole) : 0;
+    const int64_t *place = run->node->integers;
+    return backward_send_part(run, 0, run->gradient, place[0], place[1]);
 }
 
 struct tensor *tensor_slice(struct tensor *x, int dim, int64_t start, int64_t length)

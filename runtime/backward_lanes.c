@@ -1,0 +1,249 @@
+/* backward_lanes.c - which node runs next, and in which thread.
+ *
+ * The nodes that one thread made form a lane; those of a lane run one at a time, the latest made
+ * first. Lanes are no threads: a thread takes a node of any lane that nobody is running, of the one
+ * that it ran last if possible. It calls another thread only when it leaves a lane behind that
+ * could run, so a graph whose stages wait for each other anyway is gone through without any. */
+#include <stdlib.h>
+
+#include "runtime/backward_internal.h"
+#include "runtime/error.h"
+#include "runtime/scope.h"
+
+enum { TARGET_LOCKS = 64 };
+
+/* The threads that run a plan with several lanes. */
+struct crew {
+    pthread_mutex_t mutex; /* of all that follows, and of the lanes */
+    pthread_cond_t wake;
+    int nodes_left, idle, threads; /* threads: without the caller */
+    pthread_t thread[LANES_MAX];
+    bool failed;
+    struct error *error;
+
+    pthread_mutex_t hooks;
+    pthread_mutex_t target[TARGET_LOCKS]; /* a target shares its lock with others */
+};
+
+/* ---- a lane's heap ---- */
+
+static bool goes_first(const struct ready *a, const struct ready *b)
+{
+    return a->sequence != b->sequence ? a->sequence > b->sequence : a->place > b->place;
+}
+
+static void heap_push(struct lane *lane, struct ready entry)
+{
+    int at = lane->ready_count++;
+    for (int up; at > 0 && goes_first(&entry, &lane->ready[up = (at - 1) / 2]); at = up)
+        lane->ready[at] = lane->ready[up];
+    lane->ready[at] = entry;
+}
+
+static int heap_pop(struct lane *lane)
+{
+    struct ready *heap = lane->ready;
+    int first = heap[0].target, n = --lane->ready_count, at = 0;
+    struct ready entry = heap[n];
+    for (int down; (down = 2 * at + 1) < n; at = down) {
+        down += down + 1 < n && goes_first(&heap[down + 1], &heap[down]);
+        if (!goes_first(&heap[down], &entry))
+            break;
+        heap[at] = heap[down];
+    }
+    heap[at] = entry;
+    return first;
+}
+
+/* ---- opening and closing ---- */
+
+static struct crew *crew_new(int nodes)
+{
+    struct crew *crew = calloc(1, sizeof *crew);
+    if (!crew)
+        return raise_null(MemoryError, "out of memory for backward");
+    crew->nodes_left = nodes;
+    pthread_mutex_init(&crew->mutex, NULL);
+    pthread_cond_init(&crew->wake, NULL);
+    pthread_mutex_init(&crew->hooks, NULL);
+    for (int i = 0; i < TARGET_LOCKS; i++)
+        pthread_mutex_init(&crew->target[i], NULL);
+    return crew;
+}
+
+static void crew_free(struct crew *crew)
+{
+    pthread_mutex_destroy(&crew->mutex);
+    pthread_cond_destroy(&crew->wake);
+    pthread_mutex_destroy(&crew->hooks);
+    for (int i = 0; i < TARGET_LOCKS; i++)
+        pthread_mutex_destroy(&crew->target[i]);
+    free(crew);
+}
+
+int lanes_open(struct plan *plan)
+{
+    plan->ready = malloc((size_t)(plan->nodes + 1) * sizeof *plan->ready);
+    if (!plan->ready)
+        return raise_error(MemoryError, "out of memory for backward");
+    struct ready *room = plan->ready;
+    for (int i = 0; i < plan->lane_count; room += plan->lane[i++].nodes)
+        plan->lane[i].ready = room;
+    /* What devices are asked to do, they do later: one thread keeps them all busy. */
+    if (plan->lane_count < 2 || plan->on_device)
+        return 0;
+    plan->crew = crew_new(plan->nodes);
+    return plan->crew ? 0 : -1;
+}
+
+void lanes_close(struct plan *plan)
+{
+    if (plan->crew)
+        crew_free(plan->crew);
+    free(plan->ready);
+}
+
+pthread_mutex_t *plan_lock_target(struct plan *plan, int target)
+{
+    pthread_mutex_t *lock = plan->crew ? &plan->crew->target[target % TARGET_LOCKS] : NULL;
+    if (lock)
+        pthread_mutex_lock(lock);
+    return lock;
+}
+
+pthread_mutex_t *plan_lock_hooks(struct plan *plan)
+{
+    if (plan->crew)
+        pthread_mutex_lock(&plan->crew->hooks);
+    return plan->crew ? &plan->crew->hooks : NULL;
+}
+
+void plan_unlock(pthread_mutex_t *lock)
+{
+    if (lock)
+        pthread_mutex_unlock(lock);
+}
+
+/* ---- one thread ---- */
+
+/* A device's queue has the nodes of all lanes; sequence numbers of different threads are compared
+ * as they are. In a graph of one lane in the CPU's memory the plan's own order does: sums never
+ * wait. */
+void lanes_push(struct plan *plan, int target)
+{
+    const struct target *t = &plan->target[target];
+    struct ready entry = {t->node->sequence, t->place, target};
+    if (plan->crew) {
+        pthread_mutex_lock(&plan->crew->mutex);
+        heap_push(&plan->lane[t->lane], entry);
+        pthread_mutex_unlock(&plan->crew->mutex);
+        return;
+    }
+    if (!plan->on_device)
+        entry.sequence = 0;
+    heap_push(&plan->lane[0], entry);
+}
+
+static int run_alone(struct plan *plan)
+{
+    int status = 0;
+    while (status == 0 && plan->lane[0].ready_count > 0)
+        status = plan_run_node(plan, heap_pop(&plan->lane[0]));
+    return status;
+}
+
+/* ---- several threads ---- */
+
+static bool lane_can_run(const struct lane *lane)
+{
+    return lane->ready_count > 0 && !lane->running;
+}
+
+/* next_lane - one that can run, `last` if possible; NULL if there is none */
+static struct lane *next_lane(struct plan *plan, struct lane *last)
+{
+    if (last && lane_can_run(last))
+        return last;
+    for (int i = 0; i < plan->lane_count; i++)
+        if (lane_can_run(&plan->lane[i]))
+            return &plan->lane[i];
+    return NULL;
+}
+
+static void *crew_main(void *plan);
+
+/* call_help - wake or start a thread if there is a lane for it. If none can be had, those that are
+ * there do it all. */
+static void call_help(struct plan *plan)
+{
+    struct crew *crew = plan->crew;
+    if (!next_lane(plan, NULL))
+        return;
+    if (crew->idle > 0)
+        pthread_cond_signal(&crew->wake);
+    else if (crew->threads + 1 < plan->lane_count)
+        crew->threads += !pthread_create(&crew->thread[crew->threads], NULL, crew_main, plan);
+}
+
+/* stop_for - the first error is kept, from whichever thread */
+static void stop_for(struct crew *crew, struct error *error)
+{
+    if (crew->failed)
+        error_free(error);
+    else
+        crew->error = error;
+    crew->failed = true;
+}
+
+static void run_next_of(struct plan *plan, struct lane *lane)
+{
+    struct crew *crew = plan->crew;
+    int target = heap_pop(lane);
+    lane->running = true;
+    call_help(plan);
+    pthread_mutex_unlock(&crew->mutex);
+    int status = plan_run_node(plan, target);
+    pthread_mutex_lock(&crew->mutex);
+    lane->running = false;
+    crew->nodes_left--;
+    if (status < 0)
+        stop_for(crew, error_take());
+}
+
+static void crew_work(struct plan *plan)
+{
+    struct crew *crew = plan->crew;
+    struct lane *lane = NULL;
+    pthread_mutex_lock(&crew->mutex);
+    while (!crew->failed && crew->nodes_left > 0) {
+        lane = next_lane(plan, lane);
+        if (lane) {
+            run_next_of(plan, lane);
+        } else {
+            crew->idle++;
+            pthread_cond_wait(&crew->wake, &crew->mutex);
+            crew->idle--;
+        }
+    }
+    pthread_cond_broadcast(&crew->wake);
+    pthread_mutex_unlock(&crew->mutex);
+}
+
+static void *crew_main(void *plan)
+{
+    SCOPE;
+    NO_GRAD;
+    crew_work(plan);
+    return NULL;
+}
+
+int lanes_run(struct plan *plan)
+{
+    struct crew *crew = plan->crew;
+    if (!crew)
+        return run_alone(plan);
+    crew_work(plan);
+    for (int i = 0; i < crew->threads; i++)
+        pthread_join(crew->thread[i], NULL);
+    return crew->failed ? error_raise(crew->error) : 0;
+}
