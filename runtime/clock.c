@@ -20,3 +20,11 @@ void clock_wait(double time)
     if (clock_is_virtual())
         plugin_current()->clock_wait(time);
 }
+
+void clock_exchange(double latest, double bytes)
+{
+    if (!clock_is_virtual())
+        return;
+    clock_wait(latest);
+    clock_wait(clock_now() + plugin_current()->network_seconds(bytes));
+}

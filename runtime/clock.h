@@ -19,4 +19,8 @@ double clock_now(void);
 
 /* clock_wait - from now on it is at least `time` */
 void clock_wait(double time);
+
+/* clock_exchange - this thread has met others, the last of which came at `latest`, and has sent
+ * them so many bytes over the network */
+void clock_exchange(double latest, double bytes);
 #endif

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/clock.h"
 #include "runtime/dist_reduce.h"
 #include "runtime/dist_tcp.h"
 
@@ -67,6 +68,7 @@ static struct header header_of(const struct call *call, uint32_t number)
     header.op = (uint8_t)call->op;
     header.peer = (uint8_t)call->peer;
     header.device = (uint8_t)call->device.kind;
+    header.clock = clock_now();
     return header;
 }
 

@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 
 #include "runtime/activity.h"
+#include "runtime/clock.h"
 #include "runtime/dist_tcp.h"
 
 enum {
@@ -270,6 +271,18 @@ static void unblock(struct exchange *exchange)
         exchange->lanes[i].in.blocked = exchange->lanes[i].out.blocked = false;
 }
 
+/* The ranks have met, and cannot go on before the last of them came. */
+static void meet(const struct exchange *exchange)
+{
+    double latest = exchange->header.clock, bytes = 0;
+    for (int i = 0; i < exchange->lane_count; i++) {
+        const struct lane *lane = &exchange->lanes[i];
+        latest = lane->theirs.clock > latest ? lane->theirs.clock : latest;
+        bytes += (double)(lane->out.first.bytes + lane->out.second.bytes);
+    }
+    clock_exchange(latest, bytes);
+}
+
 int exchange_run(struct exchange *exchange)
 {
     const double spin = exchange->mesh->spin_s;
@@ -293,5 +306,6 @@ int exchange_run(struct exchange *exchange)
         else
             idle_since = 0;
     }
+    meet(exchange);
     return 0;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "runtime/activity.h"
+#include "runtime/clock.h"
 #include "runtime/dist_internal.h"
 #include "runtime/scope.h"
 #include "runtime/tensor_internal.h"
@@ -17,6 +18,7 @@ struct work {
     struct group *group;  /* retained */
     struct call call;     /* target retained */
     bool done, failed, awaited;
+    double started_at, done_at; /* clock_now */
     struct work *next;
 };
 
@@ -128,6 +130,7 @@ static struct work *work_new(struct group *group, const struct call *call)
     object_retain(&group->object);
     work->group = group;
     work->call = *call;
+    work->started_at = clock_now();
     tensor_retain(call->target);
     if (device_fence(&work->call) == 0)
         return work;
@@ -140,7 +143,9 @@ static struct work *work_new(struct group *group, const struct call *call)
 static void run_first(struct group *group)
 {
     struct work *work = group->first;
+    clock_wait(work->started_at);
     work->failed = run_alone(group, &work->call) < 0;
+    work->done_at = clock_now();
     work->done = true;
     group->first = work->next;
     if (!group->first)
@@ -231,6 +236,7 @@ int work_wait(struct work *work)
         group->counts.unawaited--;
     work->awaited = true;
     work_await(work);
+    clock_wait(work->done_at);
     pthread_mutex_unlock(&group->mutex);
     if (device_join(&work->call) < 0)
         return -1;

@@ -32,6 +32,7 @@ static const struct device_plugin plugin = {
     .name = "sim",
     .clock = sim_clock,
     .clock_wait = sim_clock_wait,
+    .network_seconds = sim_network_seconds,
     .set_scale = sim_set_scale,
 #else
     .name = "cuda",

@@ -50,6 +50,10 @@ int sim_current_device(void);
 double sim_max(double a, double b);
 void sim_host_charge(double seconds);
 
+/* sim_host_return - the calling thread's time is `time` again: what it did since, it did for the
+ * simulation */
+void sim_host_return(double time);
+
 /* sim_stream_check - errors: cudaErrorInvalidResourceHandle for what is no stream */
 cudaError_t sim_stream_check(cudaStream_t stream, const char *caller);
 

@@ -49,6 +49,9 @@ void sim_set_scale(int scale);
 double sim_clock(void);
 void sim_clock_wait(double time);
 
+/* sim_network_seconds - what sending so many bytes to another process over TCP takes */
+double sim_network_seconds(double bytes);
+
 /* sim_set_timeout - how long communicators made from now on wait for the other ranks; 30 s at first
  */
 void sim_set_timeout(double seconds);

@@ -161,9 +161,11 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int 
     if (!made)
         return fail(NULL, ncclSystemError, "out of host memory for a communicator");
     *made = (struct ncclComm){.rank = rank, .ranks = ranks, .device = sim_current_device()};
+    double now = sim_clock();
     struct error *former = error_take();
     ncclResult_t result = comm_connect(made, &id);
     (void)error_raise(former);
+    sim_host_return(now);
     if (result == ncclSuccess)
         *comm = made;
     else
@@ -352,11 +354,12 @@ static ncclResult_t operation_run(const struct operation *o)
         (result = memory_find(o, o->input, input_bytes(o), &input)) ||
         (result = memory_find(o, o->output, output_bytes(o), &output)))
         return result;
-    double start = sim_stream_ready(o->stream);
+    double now = sim_clock(), start = sim_stream_ready(o->stream);
     struct error *former = error_take();
     if (latest(o, &start) < 0 || carry_out(o, input, output) < 0)
         result = fail_by_runtime(o->comm);
     (void)error_raise(former);
+    sim_host_return(now);
     double end = start + sim_collective_seconds(sent_bytes(o));
     sim_stream_end_at(o->stream, end);
     sim_operation_end(o->stream, end);

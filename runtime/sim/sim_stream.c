@@ -36,6 +36,11 @@ void sim_host_charge(double seconds)
     host.time += seconds;
 }
 
+void sim_host_return(double time)
+{
+    host.time = time;
+}
+
 int sim_current_device(void)
 {
     return host.device;
