@@ -136,6 +136,7 @@ static void release(struct grade *grade)
     for (int i = 0; i < grade->run.count; i++) {
         struct result *result = &grade->run.results[i];
         free(result->reason);
+        free(result->cause);
         free(result->log);
         json_decref(result->measurements);
     }

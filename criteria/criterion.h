@@ -27,6 +27,19 @@ struct subject;
 struct judge;
 struct observations;
 
+/* hypothesis - what a student may have done, to be tested on the observations of a criterion that
+ * failed. holds: whether they are, all of them, what that would give; it may use everything that a
+ * judge may, and what it fails is not counted. sentence: the mistake, in words that teach.
+ *
+ * A hypothesis is likely if it holds and no other likely one does. One marked `perhaps` fits what
+ * was seen, as something else may too. */
+struct hypothesis {
+    const char *sentence;
+    bool (*holds)(struct judge *j, const void *with);
+    const void *with; /* given to holds: how one mistake differs from the next */
+    bool perhaps;
+};
+
 enum needs { NEEDS_NOTHING, NEEDS_TWO_GPUS, NEEDS_TWO_V100S };
 enum { WORLDS_MAX = 8 };
 
@@ -44,6 +57,7 @@ struct criterion {
     int worlds[WORLDS_MAX]; /* world sizes to observe, 0-ended; none: one rank alone */
     void (*observe)(struct subject *s);
     bool (*judge)(struct judge *j);
+    const struct hypothesis *causes; /* up to one without sentence; NULL: none */
 };
 
 #define CRITERION(name, ...)                                                                       \
@@ -123,6 +137,9 @@ struct device judge_device(const struct judge *j, int rank);
 /* judge_fail - the criterion fails for this reason. The first reason counts. returns: false */
 bool judge_fail(struct judge *j, const char *reason, ...) __attribute__((format(printf, 2, 3)));
 
+/* judge_reason - why the criterion failed, for hypotheses. A student chose some of its words. */
+const char *judge_reason(const struct judge *j);
+
 /* judge_measured - put a value into the report's `measurements`. Takes over `value`. */
 void judge_measured(struct judge *j, const char *key, json_t *value);
 
@@ -174,4 +191,9 @@ int64_t observed_int(const struct observations *o, const char *key, int64_t abse
 const int64_t *observed_ints(const struct observations *o, const char *key, int64_t *n);
 double observed_number(const struct observations *o, const char *key, double absent);
 const char *observed_text(const struct observations *o, const char *key);
+
+/* observed_error - the type's name and the message; false if no error was recorded under the key.
+ * Both are "" where it was recorded that there was none. owns: borrowed */
+bool observed_error(const struct observations *o, const char *key, const char **type,
+                    const char **message);
 #endif

@@ -82,8 +82,8 @@ static void write_log(const struct judge *j, const char *path, const char *verdi
 
 static void write_verdict(const struct judge *j, const char *verdict)
 {
-    json_t *object = json_pack("{s:s, s:s*, s:O*}", "status", verdict, "reason", j->reason,
-                               "measurements", j->measurements);
+    json_t *object = json_pack("{s:s, s:s*, s:s*, s:O*}", "status", verdict, "reason", j->reason,
+                               "cause", j->cause, "measurements", j->measurements);
     if (!object || json_dumpfd(object, PROCESS_DATA, JSON_COMPACT) < 0)
         fault("criterion %s cannot hand over its verdict", j->criterion->id);
     json_decref(object);
@@ -99,6 +99,17 @@ static void clean_reason(struct judge *j, const char *reason)
     j->reason = clean;
 }
 
+/* The reason ends with the cause, so that it is read wherever the reason is. */
+static void add_cause(struct judge *j)
+{
+    judge_diagnose(j);
+    if (!j->cause)
+        return;
+    char *reason = format_or_fault("%s\n%s", j->reason, j->cause);
+    free(j->reason);
+    j->reason = reason;
+}
+
 static enum status decide(struct judge *j)
 {
     const char *reason = NULL;
@@ -106,6 +117,8 @@ static enum status decide(struct judge *j)
     if (status == STATUS_PENDING)
         status = judge(j);
     clean_reason(j, status == STATUS_PASSED ? NULL : reason);
+    if (status != STATUS_PASSED)
+        add_cause(j);
     return status;
 }
 
@@ -151,6 +164,7 @@ int criterion_main(int argc, char **argv)
     write_verdict(&j, status_name(status));
     worlds_close(&worlds);
     free(j.reason);
+    free(j.cause);
     json_decref(j.measurements);
     return status == STATUS_PASSED ? 0 : status == STATUS_TIMEOUT ? 124 : 1;
 }

@@ -13,8 +13,13 @@ struct judge {
     enum device_kind device;
     struct worlds *worlds; /* the subjects, and what each recorded */
     char *reason;          /* the first judge_fail's, or NULL. owns: the judge */
+    char *cause;           /* what may have led to it, or NULL. owns: the judge */
     json_t *measurements;  /* NULL until something was measured */
 };
+
+/* judge_diagnose - after a failure: the cause, from those of the criterion's hypotheses that hold
+ * ("likely cause: ...", "perhaps: ..."). Reads the reason. */
+void judge_diagnose(struct judge *j);
 
 /* The arguments that the role starts with. Its verdict goes to PROCESS_DATA as JSON: status, and,
  * as the case may be, reason and measurements. It exits with 0 for passed, 1 for failed, 124 for a

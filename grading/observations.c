@@ -303,12 +303,12 @@ const char *observations_failure(const struct observations *o)
 
 int observations_rank(const struct observations *o)
 {
-    return o->rank;
+    return o ? o->rank : 0;
 }
 
 int observations_world_size(const struct observations *o)
 {
-    return o->world_size;
+    return o ? o->world_size : 0;
 }
 
 /* ---- looking up ---- */
@@ -316,7 +316,8 @@ int observations_world_size(const struct observations *o)
 static const struct entry *find(const struct observations *o, const char *key)
 {
     struct entry wanted = {.key = (char *)key};
-    return o->n == 0 ? NULL : bsearch(&wanted, o->entries, o->n, sizeof *o->entries, compare_keys);
+    return !o || o->n == 0 ? NULL
+                           : bsearch(&wanted, o->entries, o->n, sizeof *o->entries, compare_keys);
 }
 
 static const struct entry *find_kind(const struct observations *o, const char *key,

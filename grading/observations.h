@@ -57,9 +57,4 @@ const char *observations_failure(const struct observations *o);
 int observations_rank(const struct observations *o);
 int observations_world_size(const struct observations *o);
 enum observation_kind observed_kind(const struct observations *o, const char *key);
-
-/* observed_error - the type's name and the message; false if no error was recorded under the key.
- * Both are "" where it was recorded that there was none. owns: borrowed */
-bool observed_error(const struct observations *o, const char *key, const char **type,
-                    const char **message);
 #endif

@@ -53,6 +53,8 @@ static json_t *result_json(const struct result *result)
     report_put(object, "returncode", ran ? json_integer(result->returncode) : json_null());
     report_put(object, "log", report_text(logged ? result->log : NULL));
     report_put(object, "reason", report_text(result->reason));
+    if (result->cause)
+        report_put(object, "cause", report_text(result->cause));
     if (result->measurements)
         report_put(object, "measurements", json_incref(result->measurements));
     return object;

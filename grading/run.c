@@ -127,6 +127,8 @@ static void trial_ended(struct process *process)
     if (status == STATUS_PENDING) {
         no_verdict(trial);
     } else {
+        const char *cause = json_string_value(json_object_get(verdict, "cause"));
+        result->cause = cause ? format_or_fault("%s", cause) : NULL;
         result->measurements = json_incref(json_object_get(verdict, "measurements"));
         conclude(trial, status, json_string_value(json_object_get(verdict, "reason")));
     }

@@ -19,6 +19,7 @@ struct result {
     double seconds;
     int returncode;       /* of the criterion process; -signal if one ended it */
     char *reason;         /* NULL if passed: one or more lines for the student */
+    char *cause;          /* NULL, or the reason's last line: what may have led to it */
     char *log;            /* path of its log, as given to the run */
     json_t *measurements; /* NULL, or an object */
 };
@@ -29,9 +30,10 @@ struct run {
     const char *folder;     /* private folder for this run's builds and processes */
     const char *device;     /* "cpu" or "cuda" */
     uint64_t seed;
-    double timeout_s;       /* per criterion */
-    int count;              /* selected criteria, in the rubric's order */
-    struct result *results; /* criterion and log filled in; BLOCKED ones have their reason already */
+    double timeout_s; /* per criterion */
+    int count;        /* selected criteria, in the rubric's order */
+    struct result
+        *results; /* criterion and log filled in; BLOCKED ones have their reason already */
 };
 
 /* run_criteria - build what is needed, run every pending criterion in processes of its own, several

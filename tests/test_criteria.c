@@ -80,6 +80,7 @@ static void release(struct run *run)
 {
     for (int i = 0; i < run->count; i++) {
         free(run->results[i].reason);
+        free(run->results[i].cause);
         json_decref(run->results[i].measurements);
     }
     free((char *)run->home);

@@ -142,6 +142,7 @@ static void end(void)
     for (int i = 0; i < t.run.count; i++) {
         free(t.results[i].log);
         free(t.results[i].reason);
+        free(t.results[i].cause);
         json_decref(t.results[i].measurements);
     }
     free(t.fault);
