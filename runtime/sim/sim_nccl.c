@@ -291,19 +291,20 @@ static void divide(void *values, const struct operation *o)
     }
 }
 
+/* operation_check - a call that makes no sense leaves the communicator as it is */
 static ncclResult_t operation_check(const struct operation *o)
 {
     if (element_size(o->type) == 0)
-        return fail(o->comm, ncclInvalidArgument,
+        return fail(NULL, ncclInvalidArgument,
                     "only ncclFloat16, ncclFloat32 and ncclFloat64 are simulated");
     if (o->op == ncclProd)
-        return fail(o->comm, ncclInvalidArgument, "ncclProd is not simulated");
+        return fail(NULL, ncclInvalidArgument, "ncclProd is not simulated");
     if (o->peer < 0 || o->peer >= o->comm->ranks || (is_message(o) && o->peer == o->comm->rank))
-        return fail(o->comm, ncclInvalidArgument, "there is no such other rank");
+        return fail(NULL, ncclInvalidArgument, "there is no such other rank");
     if (sim_stream_check(o->stream, "a collective"))
-        return fail_by_cuda(o->comm);
+        return fail_by_cuda(NULL);
     if (o->stream->device != o->comm->device)
-        return fail(o->comm, ncclInvalidUsage, "the stream is another device's");
+        return fail(NULL, ncclInvalidUsage, "the stream is another device's");
     return ncclSuccess;
 }
 
