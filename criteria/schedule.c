@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "assignment/pipeline.h"
+#include "criteria/cause.h"
 #include "criteria/fixture.h"
 
 struct schedule_case {
@@ -76,24 +77,60 @@ static void observe(struct subject *s)
     }
 }
 
-/* What observe_schedule records of the right schedule. */
-static int64_t *right_schedule(struct schedule_case c, int64_t *n)
+/* How a schedule is made: all zero for the right way, else a mistake to be tested. */
+struct scheduling {
+    int more_waves; /* than there should be; those that there are not lose their pairs */
+    enum { DIAGONAL, BY_MICROBATCH, BY_STAGE } order; /* the latter two: one pair per wave */
+    bool descending, swapped, waves_for_none;
+};
+
+static int wave_count(struct schedule_case c, const struct scheduling *how)
 {
-    int waves = c.microbatches ? c.microbatches + c.stages - 1 : 0;
+    if (how->order != DIAGONAL)
+        return c.microbatches * c.stages;
+    int waves = c.microbatches || how->waves_for_none ? c.microbatches + c.stages - 1 : 0;
+    return c.microbatches ? waves + how->more_waves : waves;
+}
+
+static int wave_of(struct schedule_case c, const struct scheduling *how, int microbatch, int stage)
+{
+    return how->order == DIAGONAL        ? microbatch + stage
+           : how->order == BY_MICROBATCH ? microbatch * c.stages + stage
+                                         : stage * c.microbatches + microbatch;
+}
+
+/* The pairs of wave k, one per stage at most. A serial wave's microbatch is k's, a diagonal's
+ * depends on the stage. */
+static int64_t *add_wave(int64_t *next, struct schedule_case c, const struct scheduling *how, int k)
+{
+    int64_t *count = next++;
+    *count = 0;
+    for (int at = 0; at < c.stages; at++) {
+        int stage = how->descending ? c.stages - 1 - at : at;
+        int microbatch = how->order == DIAGONAL        ? k - stage
+                         : how->order == BY_MICROBATCH ? k / c.stages
+                                                       : k % c.microbatches;
+        if (microbatch < 0 || microbatch >= c.microbatches ||
+            wave_of(c, how, microbatch, stage) != k)
+            continue;
+        *next++ = how->swapped ? stage : microbatch;
+        *next++ = how->swapped ? microbatch : stage;
+        ++*count;
+    }
+    return next;
+}
+
+/* What observe_schedule records of a schedule made like this. */
+static int64_t *schedule_made(struct schedule_case c, const struct scheduling *how, int64_t *n)
+{
+    int waves = wave_count(c, how);
     int64_t *numbers =
         scope_alloc((size_t)(1 + waves + 2 * c.microbatches * c.stages) * sizeof *numbers);
-    *n = 0;
-    numbers[(*n)++] = waves;
-    for (int k = 0; k < waves; k++) {
-        int64_t *count = &numbers[(*n)++];
-        for (int j = 0; j < c.stages; j++) {
-            if (k - j < 0 || k - j >= c.microbatches)
-                continue;
-            numbers[(*n)++] = k - j;
-            numbers[(*n)++] = j;
-            ++*count;
-        }
-    }
+    int64_t *next = numbers;
+    *next++ = waves;
+    for (int k = 0; k < waves; k++)
+        next = add_wave(next, c, how, k);
+    *n = next - numbers;
     return numbers;
 }
 
@@ -128,19 +165,27 @@ static bool judge_waves(struct judge *j, struct schedule_case c, const int64_t *
     return true;
 }
 
+static bool judge_cases(struct judge *j, int count, const struct scheduling *how)
+{
+    const struct observations *o = judge_observations(j, 1, 0);
+    const struct schedule_case *cases = schedule_cases(judge_seed(j));
+    for (int i = 0; i < count; i++) {
+        SCOPE;
+        int64_t got_n, right_n;
+        const int64_t *got = observed_ints(o, scope_printf("waves %d", i), &got_n);
+        const int64_t *right = schedule_made(cases[i], how, &right_n);
+        if (!judge_waves(j, cases[i], got, got_n, right, right_n))
+            return false;
+    }
+    return true;
+}
+
 static bool judge(struct judge *j)
 {
     SCOPE;
     const struct observations *o = judge_observations(j, 1, 0);
-    const struct schedule_case *cases = schedule_cases(judge_seed(j));
-    for (int i = 0; i < CASES; i++) {
-        SCOPE;
-        int64_t got_n, right_n;
-        const int64_t *got = observed_ints(o, scope_printf("waves %d", i), &got_n);
-        const int64_t *right = right_schedule(cases[i], &right_n);
-        if (!judge_waves(j, cases[i], got, got_n, right, right_n))
-            return false;
-    }
+    if (!judge_cases(j, CASES, &(struct scheduling){0}))
+        return false;
     for (int i = 0; i < BAD_CASES; i++)
         if (!expect_raised(j, o, scope_printf("error %d", i), "ValueError", NULL,
                            "clock_cycles(%d, %d)", bad_cases[i].microbatches, bad_cases[i].stages))
@@ -148,6 +193,77 @@ static bool judge(struct judge *j)
     return true;
 }
 
+/* ---- mistakes ---- */
+
+static bool made_like(struct judge *j, const void *how)
+{
+    return judge_cases(j, CASES, how);
+}
+
+/* Every result has come to have as many waves as the last one. */
+static bool one_result(struct judge *j, const void *with)
+{
+    (void)with;
+    const struct observations *o = judge_observations(j, 1, 0);
+    int64_t n, last_n;
+    const int64_t *last = observed_ints(o, scope_printf("waves %d", CASES - 1), &last_n);
+    for (int i = 0; i < CASES; i++) {
+        const int64_t *got = observed_ints(o, scope_printf("waves %d", i), &n);
+        if (last_n < 1 || n < 1 || got[0] != last[0])
+            return false;
+    }
+    return last[0] > 0;
+}
+
+static bool only_small_are_right(struct judge *j, const void *with)
+{
+    (void)with;
+    return judge_cases(j, PUBLIC_CASES, &(struct scheduling){0}) &&
+           !judge_cases(j, CASES, &(struct scheduling){0});
+}
+
+#define SCHEDULING(...) made_like, &(const struct scheduling){__VA_ARGS__}, false
+#define TAKEN(set) cause_taken, &(const struct taken){"error", BAD_CASES, set, 0}, false
+
+static const struct hypothesis causes[] = {
+    {"the number of waves is always one too many: the last pair (M - 1, N - 1) is in wave M + N - "
+     "2, so "
+     "counting from 0 there are M + N - 1 waves, not M + N",
+     SCHEDULING(.more_waves = 1)},
+    {"the number of waves is always one too few, and the last pair is lost: the last pair (M - 1, "
+     "N - 1) is "
+     "in "
+     "wave M + N - 2, so counting from 0 there are M + N - 1 waves",
+     SCHEDULING(.more_waves = -1)},
+    {"without microbatches, as many empty waves as stages - 1 are given: where there are no "
+     "microbatches, there are no waves",
+     SCHEDULING(.waves_for_none = true)},
+    {"the stages of a wave are in descending order: they must ascend",
+     SCHEDULING(.descending = true)},
+    {"the two numbers of every pair are swapped: first the microbatch, then the stage",
+     SCHEDULING(.swapped = true)},
+    {"every wave holds one pair: a serial schedule, in which a microbatch goes through all stages "
+     "before the next begins; pairs with the same microbatch + stage belong in one wave",
+     SCHEDULING(.order = BY_MICROBATCH)},
+    {"every wave holds one pair: a serial schedule, in which all microbatches go through a stage "
+     "before the next begins; pairs with the same microbatch + stage belong in one wave",
+     SCHEDULING(.order = BY_STAGE)},
+    {"a later call overwrites the result of an earlier one: it is in a static variable", one_result,
+     NULL, false},
+    {"small schedules are right and larger ones are not: a table of a fixed size",
+     only_small_are_right, NULL, true},
+    {"invalid numbers are not refused: fewer than 0 microbatches or fewer than 1 stage must raise "
+     "a "
+     "ValueError (raise_null), not give an empty schedule",
+     TAKEN(0x3f)},
+    {"a negative number of microbatches is not refused", TAKEN(0x03)},
+    {"only 0 is refused as the number of stages: a negative number of stages must be, too",
+     TAKEN(0x08)},
+    {"a number of stages below 1 is not refused", TAKEN(0x1c)},
+    {"0 as the number of stages is not refused: stages < 1 must be", TAKEN(0x14)},
+    {NULL, NULL, NULL, false},
+};
+
 CRITERION(schedule, .section = "pipeline", .problem = "2.1", .order = 5, .points = 5,
-          .title = "clock-cycle schedule", .file = "pipeline.c", .observe = observe,
-          .judge = judge);
+          .title = "clock-cycle schedule", .file = "pipeline.c", .observe = observe, .judge = judge,
+          .causes = causes);
