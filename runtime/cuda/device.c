@@ -96,7 +96,7 @@ static int reach(int index, int peer)
 static cudaStream_t make_peer_stream(int from, int to)
 {
     cudaStream_t stream;
-    if (reach(to, from) < 0 || reach(from, to) < 0 ||
+    if (reach(to, from) < 0 || reach(from, to) < 0 || !cuda_enter(from) ||
         CUDA_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)) < 0)
         return NULL;
     return stream;
