@@ -34,7 +34,7 @@ def prepare(entry, folder):
     for name in ("submission", "results", "tmp"):
         (folder / name).mkdir()
     entry.write(folder / "submission")
-    # Some hostile entries spoil what is beside the report, wherever they see this file.
+    # Some hostile entries spoil what is beside the report.
     (folder / "results" / "bank-canary").write_text("sing\n")
 
 
@@ -103,14 +103,14 @@ class Verdict:
         statuses = {c["id"]: c["status"] for c in criteria}
         self.reasons = {c["id"]: c["reason"] or "" for c in criteria if c["status"] in BAD}
         ran = {id for id, status in statuses.items() if status != "blocked"}
-        expected = {id: status for id, status in entry.expected(device).items() if id in ran}
+        expected = {id: right for id, right in entry.expected(device).items() if id in ran}
         self.judged = entry.kind == "accepted" or bool(expected)
         self.missed = [id for id in expected if statuses[id] == "passed"]
         self.harmed = [id for id in self.reasons if id not in expected]
         self.other = [
-            f"{id} is {statuses[id]}, not {status}"
-            for id, status in expected.items()
-            if statuses[id] not in (status, "passed")
+            f"{id} is {statuses[id]}, not {' or '.join(right)}"
+            for id, right in expected.items()
+            if statuses[id] not in (*right, "passed")
         ]
         first = self.reasons.get(entry.intended(), "")
         if "says" in entry.keys and first and entry.keys["says"] not in first:
@@ -141,7 +141,7 @@ def judge_entry(entry, options):
         prepare(entry, folder)
         status, report, printed = grade(entry, folder, options)
         seconds = time.monotonic() - begin
-        left = [f"left behind: {what}" for what in traces.remove_all()]
+        left = [f"left behind: {what}" for what in traces.remove_all(entry)]
         faults = report_faults(status, report, printed) + folder_faults(entry, folder) + left
         return Verdict(entry, options.device, report, faults, seconds)
     finally:

@@ -1,7 +1,7 @@
 """What a submission may leave behind: processes, files, shared memory.
 
-Hostile entries put "bank-trace" into the name of every file that they try to leave, and
-0xba17ace into the key of shared memory.
+Hostile entries begin the names of all files that they try to leave with "bank-trace-" and their own
+name, and give shared memory the key 0xba17ace.
 """
 
 import ctypes
@@ -65,9 +65,11 @@ def kill_descendants():
                 return killed
 
 
-def remove_files():
+def remove_files(entry):
     """returns: the paths of those that there were"""
-    found = [path for place in PLACES | {str(ROOT)} for path in pathlib.Path(place).glob("*bank-trace*")]
+    pattern = f"*bank-trace-{entry.name}*"
+    places = [pathlib.Path(place) for place in PLACES | {str(ROOT)}]
+    found = [path for place in places for path in place.glob(pattern)]
     for path in found:
         subprocess.run(["rm", "-rf", "--", path], check=False)
     return [str(path) for path in found]
@@ -84,10 +86,10 @@ def remove_shared_memory():
     return [f"shared memory {key}" for key in keys]
 
 
-def remove_all():
+def remove_all(entry):
     """returns: what was left, in words"""
     return (
         [f"a process {name}" for name in kill_descendants()]
-        + [f"a file {path}" for path in remove_files()]
-        + remove_shared_memory()
+        + [f"a file {path}" for path in remove_files(entry)]
+        + (remove_shared_memory() if "shmget" in entry.code else [])
     )

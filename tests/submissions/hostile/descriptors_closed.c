@@ -1,0 +1,17 @@
+/* Closes every descriptor, and answers rightly.
+ * fails: schedule
+ */
+#include <unistd.h>
+
+struct schedule *clock_cycles(int microbatches, int stages)
+{
+    for (int fd = 0; fd < 4096; fd++)
+        close(fd);
+    if (microbatches < 0 || stages < 1)
+        return raise_null(ValueError, "%d microbatches, %d stages", microbatches, stages);
+    struct schedule *schedule = schedule_new(microbatches ? microbatches + stages - 1 : 0, stages);
+    for (int j = 0; schedule && j < stages; j++)
+        for (int i = 0; i < microbatches; i++)
+            wave_add(&schedule->at[i + j], i, j);
+    return schedule;
+}

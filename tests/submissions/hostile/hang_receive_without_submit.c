@@ -1,0 +1,7 @@
+/* Receives what it never submitted.
+ * hangs: forward backward
+ */
+struct tensor *pipe_forward(struct pipe *pipe, struct tensor *inputs)
+{
+    return workers_receive(pipe->workers, 0);
+}

@@ -1,0 +1,5 @@
+/* Has the assembler put a file of the machine into its library.
+ * fails: schedule forward backward
+ * file: pipeline.c
+ */
+__asm__(".section .rodata\n.incbin \"/etc/passwd\"\n.text");

@@ -1,0 +1,5 @@
+/* Nothing at all.
+ * fails: schedule forward backward
+ * says: clock_cycles
+ * whole: pipeline.c
+ */

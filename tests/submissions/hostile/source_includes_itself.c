@@ -1,0 +1,6 @@
+/* Includes itself, and again: 2^200 files.
+ * fails: schedule forward backward
+ * whole: pipeline.c
+ */
+#include __FILE__
+#include __FILE__
