@@ -37,7 +37,7 @@ static const struct stack *crash_of(const struct inhabitant *subject)
     int status = subject->process.wait_status;
     const struct stack *stack = &subject->status.stack[0];
     for (int i = 0; i < STACKS; i++, stack++)
-        if (WIFSIGNALED(status) && stack->signal && stack->signal != TIME_UP)
+        if (WIFSIGNALED(status) && stack->signal == WTERMSIG(status) && stack->signal != TIME_UP)
             return stack;
     return NULL;
 }
