@@ -23,8 +23,8 @@ struct activity_slot {
  * before there is a second thread. */
 void activity_use(struct activity_slot *slots);
 
-/* activity_begin, activity_end - nest; the inner text shows until its end. No errors: without a free
- * slot nothing is recorded. */
+/* activity_begin, activity_end - nest; the inner text shows until its end. No errors: without a
+ * free slot nothing is recorded. */
 void activity_begin(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void activity_end(void);
 #endif

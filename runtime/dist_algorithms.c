@@ -22,7 +22,7 @@
 #include "runtime/dist_tcp.h"
 
 enum {
-    RING_PIECES = 4,           /* pieces of a peer's values that may wait to be reduced */
+    RING_PIECES = 8,           /* pieces of a peer's values that may wait to be reduced */
     ONE_HOP_BYTES = 64 * 1024, /* up to here an all_reduce takes one hop */
     WHOLE_BYTES = 64 * 1024,   /* up to here a broadcast comes whole from its root */
     CHUNK_ALIGNMENT = 64,      /* elements */

@@ -89,7 +89,7 @@ int mesh_absent(const struct group *group);
 
 /* ---- dist_wire.c ---- */
 
-enum { PIECE_BYTES = 128 * 1024 };
+enum { PIECE_BYTES = 64 * 1024 };
 
 /* A run of bytes to send or receive. At most `open` of them may move yet. */
 struct part {

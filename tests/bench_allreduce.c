@@ -75,9 +75,8 @@ static double median_of_slowest(int ranks, int repeats, double (*seconds)[MAX_RE
 static int bench(int ranks, int64_t bytes)
 {
     char file[64];
-    double(*seconds)[MAX_REPEATS] =
-        mmap(NULL, sizeof(*seconds) * (size_t)ranks, PROT_READ | PROT_WRITE,
-             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    double(*seconds)[MAX_REPEATS] = mmap(NULL, sizeof(*seconds) * (size_t)ranks,
+                                         PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     snprintf(file, sizeof file, "/tmp/bench_allreduce.%d", (int)getpid());
     for (int rank = 0; rank < ranks; rank++)
         if (fork() == 0)
