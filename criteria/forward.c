@@ -5,83 +5,11 @@
 #include <time.h>
 
 #include "criteria/fixture.h"
-#include "criteria/pipe_fixture.h"
-
-/* One pipe each, given these batches one after the other, each with and without grad mode. */
-static const struct session {
-    int64_t split;
-    int batches;
-    int64_t rows[3];
-} sessions[] = {
-    {1, 1, {1}}, {3, 1, {7}}, {8, 1, {3}}, {1, 1, {8}}, {2, 1, {6}}, {3, 3, {2, 7, 9}},
-};
-enum { SESSIONS = sizeof sessions / sizeof *sessions };
-
-/* One call of pipe_forward. */
-struct call {
-    int stages, session, batch;
-    int64_t split, rows;
-    bool grad;
-};
-
-/* next_call - go on to the next of all calls; start with all zero. false: that was the last */
-static bool next_call(struct call *c)
-{
-    bool first = c->stages == 0;
-    c->grad = !c->grad;
-    if (c->grad && !first && ++c->batch == sessions[c->session].batches) {
-        c->batch = 0;
-        c->session++;
-    }
-    if (first || c->session == SESSIONS) {
-        c->session = 0;
-        c->stages++;
-    }
-    c->split = sessions[c->session].split;
-    c->rows = sessions[c->session].rows[c->batch];
-    return c->stages <= PIPE_STAGES_MAX;
-}
-
-static const char *call_key(const struct call *c)
-{
-    return scope_printf("%d %d %d %d", c->stages, c->session, c->batch, c->grad);
-}
-
-static const char *call_name(const struct call *c)
-{
-    return scope_printf("pipe_forward of %jd rows at split %jd, %d stage%s", (intmax_t)c->rows,
-                        (intmax_t)c->split, c->stages, c->stages > 1 ? "s" : "");
-}
-
-static struct tensor *call_inputs(const struct call *c, uint64_t seed)
-{
-    struct rng rng;
-    draws_seed(&rng, seed, scope_printf("forward %d", c->session * 3 + c->batch));
-    return drawn_tensor(&rng, SHAPE(c->rows, 4));
-}
-
-/* A stage that fails, on one of its microbatches. */
-static const struct error_type StageError = {"StageError"};
-static const struct failing_case {
-    int stages;
-    int64_t split, rows;
-    int stage, microbatch;
-} failing_cases[] = {
-    {1, 3, 7, 0, 1}, {2, 3, 7, 1, 2}, {2, 1, 3, 0, 0}, {3, 2, 9, 1, 3}, {3, 4, 4, 2, 0}};
-enum { FAILING_CASES = sizeof failing_cases / sizeof *failing_cases };
-
-static const char *failing_message(uint64_t seed, int index)
-{
-    struct rng rng;
-    draws_seed(&rng, seed, scope_printf("failing stage %d", index));
-    return scope_printf("stage %d fails on purpose (%ju)", failing_cases[index].stage,
-                        (uintmax_t)rng_bits(&rng, 30));
-}
+#include "criteria/forward_calls.h"
 
 /* ---- observing ---- */
 
-/* The caller's events as numbers: the stage, plus RECEIVED where it is a receive. */
-enum { RECEIVED = 100 };
+static const struct error_type StageError = {FAILING_TYPE};
 
 static void observe_trace(struct subject *s, struct workers *workers, const char *key)
 {
@@ -90,7 +18,7 @@ static void observe_trace(struct subject *s, struct workers *workers, const char
     for (int i = 0; i < trace->n; i++) {
         const struct worker_event *event = &trace->at[i];
         if (event->action == WORKER_SUBMIT || event->action == WORKER_RECEIVE)
-            steps[n++] = event->stage + (event->action == WORKER_RECEIVE ? RECEIVED : 0);
+            steps[n++] = event->stage + (event->action == WORKER_RECEIVE ? TRACE_RECEIVED : 0);
     }
     observe_ints(s, steps, n, "%s trace", key);
 }
@@ -121,11 +49,12 @@ static bool observe_call(struct subject *s, struct test_pipe *test, const struct
     (void)grad_set_enabled(c->grad);
     struct tensor *output = student(s, pipe_forward)(&test->pipe, inputs);
     observe_int(s, grad_set_enabled(true), "%s grad mode", key);
-    if (call_failed(s, !output, "%s", call_name(c)))
-        return false;
+    bool failed = call_failed(s, !output, "%s", call_name(c));
     observe_trace(s, test->pipe.workers, key);
     for (int j = 0; j < c->stages; j++)
         observe_watch(s, &test->watches[j], j, key);
+    if (failed)
+        return false;
     observe_tensor(s, output, "%s output", key);
     observe_tensor(s, inputs, "%s inputs", key);
     return true;
@@ -191,7 +120,7 @@ static bool observe_session(struct subject *s, struct call *c, bool *more)
         return false;
     while (good && *more && c->stages == begin.stages && c->session == begin.session) {
         good = observe_call(s, &test, c);
-        *more = next_call(c);
+        *more = call_next(c);
     }
     if (good)
         observe_pipe_parameters(s, &test, &begin);
@@ -203,7 +132,7 @@ static void observe(struct subject *s)
 {
     SCOPE;
     struct call call = {0};
-    bool more = next_call(&call);
+    bool more = call_next(&call);
     if (!observe_session(s, &call, &more))
         return;
     int threads = thread_count(); /* after the first use: libraries may keep some */
@@ -217,45 +146,16 @@ static void observe(struct subject *s)
 
 /* ---- judging ---- */
 
-static int microbatch_count(const struct call *c)
-{
-    return (int)((c->rows + c->split - 1) / c->split);
-}
-
-/* right_trace - per wave: a submit of every pair, then a receive of every pair */
-static int64_t *right_trace(const struct call *c, int64_t *n)
-{
-    int microbatches = microbatch_count(c);
-    int64_t *steps = scope_alloc((size_t)(2 * microbatches * c->stages) * sizeof *steps);
-    *n = 0;
-    for (int wave = 0; wave < microbatches + c->stages - 1; wave++)
-        for (int event = 0; event <= RECEIVED; event += RECEIVED)
-            for (int stage = 0; stage < c->stages; stage++)
-                if (wave - stage >= 0 && wave - stage < microbatches)
-                    steps[(*n)++] = stage + event;
-    return steps;
-}
-
-static const char *step_name(const int64_t *steps, int64_t n, int64_t at)
-{
-    return at >= n ? "the end"
-                   : scope_printf("%s(stage %jd)", steps[at] >= RECEIVED ? "receive" : "submit",
-                                  (intmax_t)steps[at] % RECEIVED);
-}
-
 static bool judge_trace(struct judge *j, const struct observations *o, const struct call *c)
 {
-    int64_t got_n, right_n, at = 0;
+    int64_t got_n, right_n;
     const int64_t *got = observed_ints(o, scope_printf("%s trace", call_key(c)), &got_n);
-    const int64_t *right = right_trace(c, &right_n);
-    while (at < got_n && at < right_n && got[at] == right[at])
-        at++;
-    return (at == got_n && at == right_n) ||
+    const int64_t *right = trace_made(c->stages, call_microbatches(c), TRACE_BY_WAVE, &right_n);
+    return trace_same(got, got_n, right, right_n) ||
            judge_fail(j,
-                      "%s: of its submits and receives, number %jd is %s, expected %s (per wave: "
-                      "one submit for every pair, then one receive for every pair)",
-                      call_name(c), (intmax_t)at + 1, step_name(got, got_n, at),
-                      step_name(right, right_n, at));
+                      "%s: its submits and receives are wrong (per wave: one submit for every "
+                      "pair, then one receive for every pair)\n%s",
+                      call_name(c), trace_diagram(got, got_n, right, right_n));
 }
 
 /* Call i of the stage: in its own worker, in that worker's task i, with microbatch i's rows. */
@@ -271,7 +171,7 @@ static bool judge_stage(struct judge *j, const struct observations *o, const str
                               got[i] < 0 ? "the calling thread, or one of your own"
                                          : "another stage's worker");
     int64_t right[3 * WATCH_CALLS_MAX];
-    int microbatches = microbatch_count(c);
+    int microbatches = call_microbatches(c);
     for (int i = 0; i < microbatches; i++) {
         int64_t rows = c->rows - i * c->split;
         right[3 * i] = stage;
@@ -352,7 +252,7 @@ static bool judge_failing(struct judge *j, const struct observations *o, int ind
     const char *what =
         scope_printf("pipe_forward, with a stage %d that fails on microbatch %d, at %d stages,",
                      c->stage, c->microbatch, c->stages);
-    return expect_raised(j, o, scope_printf("failing %d: error", index), "StageError",
+    return expect_raised(j, o, scope_printf("failing %d: error", index), FAILING_TYPE,
                          failing_message(judge_seed(j), index), "%s", what) &&
            expect_true(j, o, scope_printf("failing %d: returned NULL", index),
                        "%s raises its error, but does not return NULL", what);
@@ -363,7 +263,7 @@ static bool judge(struct judge *j)
     SCOPE;
     const struct observations *o = judge_observations(j, 1, 0);
     struct call call = {0};
-    while (next_call(&call))
+    while (call_next(&call))
         if (!judge_call(j, o, &call))
             return false;
     for (int stages = 1; stages <= PIPE_STAGES_MAX; stages++)
@@ -379,4 +279,5 @@ static bool judge(struct judge *j)
 
 CRITERION(forward, .section = "pipeline", .problem = "2.2", .order = 6, .points = 6,
           .title = "submit/receive order, outputs, output device, no-grad, errors",
-          .file = "pipeline.c", .supplied = "clock_cycles", .observe = observe, .judge = judge);
+          .file = "pipeline.c", .supplied = "clock_cycles", .observe = observe, .judge = judge,
+          .causes = forward_causes);
