@@ -34,7 +34,7 @@ BLAS_CFLAGS := -DUSE_ACCELERATE -DACCELERATE_NEW_LAPACK
 BLAS_LIBS := -framework Accelerate
 EXPORT_SYMBOLS := -Wl,-export_dynamic
 else
-PACKAGES += openblas
+PACKAGES += openblas $(if $(filter Linux,$(UNAME)),libseccomp)
 LIBS_DL := -ldl
 EXPORT_SYMBOLS := -rdynamic
 endif

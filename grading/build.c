@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "grading/build_includes.h"
 #include "grading/crash.h"
 #include "grading/fault.h"
 #include "grading/text.h"
@@ -23,6 +24,7 @@ enum { COMPILE_SECONDS = 60, ARGUMENTS = 48, ERRORS_SHOWN = 3, DISK_LEAST_BYTES 
 
 static const struct process_limits limits = {
     .wall_s = COMPILE_SECONDS,
+    .cpu_s = COMPILE_SECONDS,
     .memory_bytes = 1ULL << 30,
     .file_bytes = 256 << 20,
 };
@@ -63,7 +65,7 @@ static void compile_command(const struct build *build, struct command *command)
 {
     command_add_compiler(command);
     command_add_words(command, "-std=gnu17 -O1 -g -fPIC -fno-omit-frame-pointer -Wall "
-                               "-fno-optimize-sibling-calls -fdiagnostics-color=never");
+                               "-fno-optimize-sibling-calls -fdiagnostics-color=never -H");
     command_add(command, scope_printf("-fdebug-prefix-map=%s=.", build->folder));
     command_add_words(command, "-include weak.h -iquote");
     command_add(command, scope_printf("%s/assignment", build->home));
@@ -178,36 +180,82 @@ static char *student_fault(const struct build *build, const struct process *proc
     return format_or_fault("assignment/%s does not compile:\n%s", build->file, first_errors(log));
 }
 
+/* What the compiler said of a file that it should not have read may hold what is in it. */
+static const char *forbidden_words(const struct build *build, const struct process *process,
+                                   const char *foreign)
+{
+    if (capture_overflowed(&process->output))
+        return scope_printf("assignment/%s makes the compiler say too much", build->file);
+    return foreign ? scope_printf("assignment/%s includes %s, which is no header of the runtime, "
+                                  "the assignment or the system",
+                                  build->file, foreign)
+                   : NULL;
+}
+
+static void log_add(struct build *build, const char *text)
+{
+    char *all = format_or_fault("%s%s", build->log, text);
+    free(build->log);
+    build->log = all;
+}
+
+/* Why there is no result, in the build: the first reason counts. */
+static void explain(struct build *build, const struct process *process, const char *log)
+{
+    const char *machine = machine_fault(build, process, log);
+    if (machine)
+        build->fault = format_or_fault("%s", machine);
+    else if (!build->reason)
+        build->reason = student_fault(build, process, log);
+}
+
 /* Keep what a compiler or linker said, and judge its end. returns: true if it succeeded */
 static bool account(struct build *build, struct process *process)
 {
     SCOPE;
-    char *log = capture_text(&process->output);
-    bool succeeded = process_succeeded(process);
-    if (!succeeded && !build->fault) {
-        const char *machine = machine_fault(build, process, log);
-        if (machine)
-            build->fault = format_or_fault("%s", machine);
-        else if (!build->reason)
-            build->reason = student_fault(build, process, log);
-    }
-    char *all = format_or_fault("%s%s", build->log, log);
-    free(build->log);
+    const char *foreign;
+    char *said = capture_text(&process->output);
+    char *log = includes_take(said, build->folder, build->home, &foreign);
+    const char *forbidden = forbidden_words(build, process, foreign);
+    bool succeeded = process_succeeded(process) && !forbidden;
+    if (forbidden && !process->late && !build->reason)
+        build->reason = format_or_fault("%s", forbidden);
+    else if (!succeeded && !build->fault)
+        explain(build, process, log);
+    log_add(build, forbidden ? scope_printf("%s\n", forbidden) : log);
+    free(said);
     free(log);
-    build->log = all;
     process_close(process);
     return succeeded;
 }
 
 /* ---- the steps ---- */
 
-static void start(struct build *build, struct process *process, const struct command *command)
+/* Of the checkout the compiler reads what student code may include, the linker the function that
+ * is supplied. Both write in the build's folder. */
+static struct enclosure build_enclosure(const struct build *build, const char *supplied)
 {
+    return (struct enclosure){
+        .level = build->isolation,
+        .hidden = {build->home, build->private, "/etc"},
+        .shown = {scope_printf("%s/runtime", build->home),
+                  scope_printf("%s/assignment", build->home), "/etc/alternatives",
+                  "/etc/ld.so.cache", supplied},
+        .writable = build->folder,
+    };
+}
+
+static void start(struct build *build, struct process *process, const struct command *command,
+                  const char *supplied)
+{
+    struct enclosure enclosure = build_enclosure(build, supplied);
     process->program = command->at[0];
     process->arguments = command->at;
     process->folder = build->folder;
     process->limits = limits;
+    process->enclosure = &enclosure;
     int error = process_start(build->all, process);
+    process->enclosure = NULL;
     if (error && !build->fault)
         build->fault = format_or_fault("cannot start the compiler: %s", strerror(error));
 }
@@ -226,7 +274,8 @@ static void link_start(struct library *library)
     link_command(library, &command);
     library->link.ended = link_ended;
     library->link.context = library;
-    start(library->build, &library->link, &command);
+    start(library->build, &library->link, &command,
+          library->supplied ? supplied_object(library) : NULL);
 }
 
 static void compile_ended(struct process *process)
@@ -246,7 +295,7 @@ static bool prepare_folder(const struct build *build)
 {
     const char *assignment = scope_printf("%s/assignment", build->folder);
     if (mkdir(build->folder, 0700) < 0 || mkdir(assignment, 0700) < 0 ||
-        symlink(build->source, scope_printf("%s/%s", assignment, build->file)) < 0)
+        link(build->source, scope_printf("%s/%s", assignment, build->file)) < 0)
         return false;
     FILE *weak = fopen(scope_printf("%s/weak.h", build->folder), "we");
     if (!weak)
@@ -287,7 +336,7 @@ void build_start(struct build *build, struct processes *all)
     compile_command(build, &command);
     build->compile.ended = compile_ended;
     build->compile.context = build;
-    start(build, &build->compile, &command);
+    start(build, &build->compile, &command, NULL);
 }
 
 void build_close(struct build *build)

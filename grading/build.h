@@ -5,7 +5,11 @@
  * The file is compiled once. Functions that a criterion supplies itself are made weak in it, so
  * that the compiler must call them by name even within the file, and may not look into them; one
  * library is linked from the object alone, and one more per supplied function, whose own
- * definition, strong, then takes the place of the student's. */
+ * definition, strong, then takes the place of the student's.
+ *
+ * The file may include headers of the runtime, the assignment and the system. The compiler sees no
+ * more of the checkout where the isolation allows that, and whatever else it read is found in what
+ * it lists and makes the build fail. */
 #include <stdbool.h>
 
 #include "grading/process.h"
@@ -23,10 +27,12 @@ struct library {
 
 struct build {
     /* Filled in by whoever starts it; borrowed. Paths are absolute. */
-    const char *home;   /* the checkout */
-    const char *source; /* private copy of the student's file */
-    const char *file;   /* its name: "pipeline.c" */
-    const char *folder; /* a folder for this build alone, not there yet */
+    const char *home;    /* the checkout */
+    const char *source;  /* private copy of the student's file */
+    const char *file;    /* its name: "pipeline.c" */
+    const char *folder;  /* a folder for this build alone, not there yet, in: */
+    const char *private; /* the run's */
+    enum isolation_level isolation;
     struct library libraries[BUILD_LIBRARIES];
     int library_count; /* with `supplied` filled in */
     void (*finished)(

@@ -12,6 +12,7 @@
 #include <cblas.h>
 #endif
 
+#include "grading/isolation.h"
 #include "grading/probe.h"
 #include "grading/report.h"
 
@@ -110,7 +111,10 @@ json_t *facts_json(const struct options *options, const struct run *run,
     report_put(facts, "schema_version", json_integer(REPORT_SCHEMA_VERSION));
     report_put(facts, "timestamp_utc", timestamp_json());
     report_put(facts, "device", json_string(run->device));
+    report_put(facts, "official", json_boolean(!gpus->simulated));
     report_put(facts, "host", report_text(machine.nodename));
+    report_put(facts, "isolation",
+               json_string(isolation_name(isolation_probe(run->home, run->folder))));
     report_put(facts, "gpu_names", gpu_names_json(gpus));
     report_put(facts, "versions", versions_json(&machine));
     report_put(facts, "submission", report_text(options->submission));

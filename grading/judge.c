@@ -14,6 +14,7 @@
 #include "grading/observations.h"
 #include "grading/rubric.h"
 #include "grading/run.h"
+#include "runtime/plugin.h"
 
 /* ---- what criterion.h offers ---- */
 
@@ -62,11 +63,11 @@ static enum status judge(struct judge *j)
     return passed ? STATUS_PASSED : STATUS_FAILED;
 }
 
-static void write_log(const struct judge *j, const char *path, const char *verdict)
+static void write_log(const struct judge *j, const char *verdict)
 {
-    FILE *log = fopen(path, "ae");
+    FILE *log = fdopen(CRITERION_LOG, "a");
     if (!log)
-        fault("cannot write %s: %s", path, strerror(errno));
+        fault("cannot write the log: %s", strerror(errno));
     for (int i = 0; i < j->worlds->count; i++) {
         struct inhabitant *subject = &j->worlds->at[i];
         char *output = capture_text(&subject->process.output);
@@ -77,7 +78,7 @@ static void write_log(const struct judge *j, const char *path, const char *verdi
     }
     fprintf(log, "---- %s%s%s\n", verdict, j->reason ? ": " : "", j->reason ? j->reason : "");
     if (fclose(log) != 0)
-        fault("cannot write %s: %s", path, strerror(errno));
+        fault("cannot write the log: %s", strerror(errno));
 }
 
 static void write_verdict(const struct judge *j, const char *verdict)
@@ -142,10 +143,12 @@ int criterion_main(int argc, char **argv)
         .criterion = criterion,
         .executable = argv[CRITERION_EXECUTABLE],
         .device = argv[CRITERION_DEVICE],
+        .plugin = argv[CRITERION_PLUGIN],
         .library = argv[CRITERION_LIBRARY],
         .folder = argv[CRITERION_FOLDER],
         .seed = strtoull(argv[CRITERION_SEED], NULL, 10),
         .timeout_s = strtod(argv[CRITERION_TIMEOUT], NULL),
+        .isolation = argv[CRITERION_ISOLATION],
     };
     struct judge j = {
         .criterion = criterion,
@@ -154,13 +157,16 @@ int criterion_main(int argc, char **argv)
         .worlds = &worlds,
     };
     SCOPE;
+    if (*worlds.plugin && plugin_load(worlds.plugin) < 0)
+        fault("%s", error_message(error_pending()));
+    isolation_protect();
     signal(SIGTERM, on_stop);
     bool observed = worlds_observe(&worlds, &told_to_stop);
     signal(SIGTERM, SIG_DFL);
     if (!observed)
         return 128 + SIGTERM;
     enum status status = decide(&j);
-    write_log(&j, argv[CRITERION_LOG], status_name(status));
+    write_log(&j, status_name(status));
     write_verdict(&j, status_name(status));
     worlds_close(&worlds);
     free(j.reason);

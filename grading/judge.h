@@ -21,18 +21,21 @@ struct judge {
  * ("likely cause: ...", "perhaps: ..."). Reads the reason. */
 void judge_diagnose(struct judge *j);
 
-/* The arguments that the role starts with. Its verdict goes to PROCESS_DATA as JSON: status, and,
+/* The arguments that the role starts with. The log is open in a descriptor: the role may see no
+ * folder but its own. Its verdict goes to PROCESS_DATA as JSON: status, and,
  * as the case may be, reason and measurements. It exits with 0 for passed, 1 for failed, 124 for a
  * time-out; anything else, or no verdict, is a fault. */
 enum {
     CRITERION_EXECUTABLE = 1,
     CRITERION_ID,
     CRITERION_DEVICE,
+    CRITERION_PLUGIN, /* of the device; "" for the CPU */
     CRITERION_SEED,
     CRITERION_TIMEOUT,
     CRITERION_LIBRARY,
     CRITERION_FOLDER,
-    CRITERION_LOG,
+    CRITERION_ISOLATION,
     CRITERION_ARGUMENTS
 };
+enum { CRITERION_LOG = PROCESS_DATA + 1 };
 #endif

@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #include "grading/capture.h"
+#include "grading/isolation.h"
 
 enum { PROCESS_DATA = 3, PROCESS_DESCRIPTORS = 2 };
 
@@ -30,7 +31,9 @@ struct process_limits {
     uint64_t cpu_s;  /* the rest: 0 for none */
     uint64_t file_bytes;
     uint64_t memory_bytes; /* of address space */
+    uint64_t data_bytes;   /* of memory of its own that it can write */
     uint64_t descriptors;
+    uint64_t tasks; /* threads and processes of the user */
 };
 
 struct process {
@@ -41,6 +44,7 @@ struct process {
     size_t data_limit;            /* > 0: descriptor 3 leads to `data`, which keeps so much */
     int descriptors[PROCESS_DESCRIPTORS]; /* what it gets as descriptors 4, 5; 0: none */
     struct process_limits limits;
+    const struct enclosure *enclosure; /* NULL: it sees what we see */
     void (*ended)(struct process *self);
     void *context; /* for `ended` */
 
@@ -110,9 +114,9 @@ double clock_s(void);
 void system_adopt_orphans(void);
 void system_kill_orphans(const pid_t *known, int n);
 
-/* system_confine - in a new child: die with `parent`, gain no privileges, be the first to be killed
- * when memory is short. returns: false if the parent is gone already */
-bool system_confine(pid_t parent);
+/* system_confine - in a new child: die with the parent, gain no privileges, be the first to be
+ * killed when memory is short */
+void system_confine(void);
 
 /* system_close_from - close every descriptor from `first` on. Safe between fork and exec. */
 void system_close_from(int first);

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -31,6 +32,10 @@ static void limit_resources(const struct process_limits *limits)
         limit(RLIMIT_FSIZE, limits->file_bytes, limits->file_bytes);
     if (limits->memory_bytes)
         limit(RLIMIT_AS, limits->memory_bytes, limits->memory_bytes);
+    if (limits->data_bytes)
+        limit(RLIMIT_DATA, limits->data_bytes, limits->data_bytes);
+    if (limits->tasks)
+        limit(RLIMIT_NPROC, limits->tasks, limits->tasks);
     if (limits->descriptors)
         limit(RLIMIT_NOFILE, limits->descriptors, limits->descriptors);
 }
@@ -66,8 +71,15 @@ _Noreturn static void give_up(int error_to)
     _exit(write(error_to, &error, sizeof error) == (ssize_t)sizeof error ? 127 : 126);
 }
 
+/* A parent that went before it could be tied to us (system_confine) reads no more. */
+static bool is_parent_gone(void)
+{
+    struct pollfd reader = {.fd = CHILD_DESCRIPTORS, .events = POLLOUT};
+    return poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR);
+}
+
 _Noreturn static void become(const struct process *process, char **environment, int output_to,
-                             int data_to, int error_to, pid_t parent)
+                             int data_to, int error_to)
 {
     reset_signals();
     setsid();
@@ -78,10 +90,11 @@ _Noreturn static void become(const struct process *process, char **environment, 
     from[CHILD_DESCRIPTORS] = error_to;
     if (null < 0 || !arrange_descriptors(from))
         give_up(error_to);
-    if (chdir(process->folder) < 0)
-        give_up(CHILD_DESCRIPTORS);
-    if (!system_confine(parent))
+    system_confine();
+    if (is_parent_gone())
         _exit(127);
+    if (!isolation_enter(process->enclosure) || chdir(process->folder) < 0)
+        give_up(CHILD_DESCRIPTORS);
     limit_resources(&process->limits);
     extern char **environ;
     environ = environment;
@@ -91,10 +104,11 @@ _Noreturn static void become(const struct process *process, char **environment, 
 
 /* ---- starting ---- */
 
-/* What a child keeps of our environment: where programs and libraries are, which GPUs it may use,
- * how a sanitizer is to behave. */
-static const char *const kept[] = {"PATH",         "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES",
-                                   "ASAN_OPTIONS", "UBSAN_OPTIONS",   "TSAN_OPTIONS"};
+/* What a child keeps of our environment: where programs and libraries are, which GPUs it may use
+ * or simulate, how a sanitizer is to behave. */
+static const char *const kept[] = {"PATH",        "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES",
+                                   "SIM_PROFILE", "ASAN_OPTIONS",    "UBSAN_OPTIONS",
+                                   "TSAN_OPTIONS"};
 static const char *const fixed[] = {"LANG=C", "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1"};
 enum {
     KEPT = sizeof kept / sizeof kept[0],
@@ -152,11 +166,10 @@ static int fork_child(struct process *process, int *output_to, int *data_to, int
         return errno;
     char *environment[ENVIRONMENT];
     environment_make(environment, process->folder);
-    pid_t parent = getpid();
-    process->pid = fork();
+    process->pid = isolation_fork(process->enclosure);
     int error = errno;
     if (process->pid == 0)
-        become(process, environment, *output_to, *data_to, *error_to, parent);
+        become(process, environment, *output_to, *data_to, *error_to);
     environment_free(environment);
     return process->pid < 0 ? error : 0;
 }

@@ -12,12 +12,15 @@
 
 #include "grading/build.h"
 #include "grading/fault.h"
+#include "grading/isolation.h"
 #include "grading/judge.h"
+#include "grading/workspace.h"
 #include "runtime/scope.h"
 
 /* A criterion process ends its subjects at the time-out and has then only to judge. One that is not
  * done so much later hangs. */
-enum { JUDGING_SECONDS = 120, STOPPING_SECONDS = 1, VERDICT_BYTES = 16 << 20, FILES = 3 };
+enum { JUDGING_SECONDS = 120, STOPPING_SECONDS = 1, FILES = 3 };
+enum { VERDICT_BYTES = 16 << 20, FOLDER_BYTES = 128 << 20 };
 
 enum progress { WAITING, READY, RUNNING, DONE };
 
@@ -36,6 +39,7 @@ struct execution {
     void (*finished)(void *context, struct result *result);
     void *context;
     struct processes *all;
+    enum isolation_level isolation;
     struct build builds[FILES]; /* those with libraries are in use */
     struct trial *trials;       /* one for each of the run's results */
     char *fault;
@@ -134,27 +138,54 @@ static void trial_ended(struct process *process)
     }
     json_decref(verdict);
     process_close(process);
+    folder_remove(trial->folder);
 }
 
 /* ---- starting a criterion process ---- */
 
-/* The log begins with what the compiler said; the criterion process adds the rest. */
-static bool log_begin(struct trial *trial)
+/* The log begins with what the compiler said; the criterion process adds the rest.
+ * returns: a file that is open at its end, or NULL */
+static FILE *log_begin(struct trial *trial)
 {
     FILE *log = fopen(trial->result->log, "we");
-    if (log) {
-        fputs(trial->library->build->log, log);
-        if (fclose(log) == 0)
-            return true;
-    }
+    if (log && fputs(trial->library->build->log, log) >= 0 && fflush(log) == 0)
+        return log;
     execution_fault(trial->execution, "cannot write %s: %s", trial->result->log, strerror(errno));
-    return false;
+    if (log)
+        fclose(log);
+    return NULL;
 }
 
-static int trial_exec(struct trial *trial)
+/* The file to load for the run's device. owns: borrowed from the scope */
+static const char *plugin_path(const struct run *run)
+{
+    if (strcmp(run->device, "cpu") == 0)
+        return "";
+    return scope_printf("%s/" BUILD_FOLDER "/%s.so", run->home, run->device);
+}
+
+/* It reads its library and the devices, not the checkout, nor what else is in the run's folder:
+ * there are other libraries, with the functions that criteria supply. */
+static struct enclosure trial_enclosure(const struct trial *trial)
+{
+    const struct run *run = trial->execution->run;
+    return (struct enclosure){
+        .level = trial->execution->isolation,
+        .hidden = {run->home, run->folder},
+        .shown = {trial->library->path, scope_printf("%s/runtime", run->home),
+                  plugin_path(run)},
+        .writable = trial->folder,
+        .writable_bytes = FOLDER_BYTES,
+        .gpus = strcmp(run->device, "cuda") == 0,
+    };
+}
+
+static int trial_exec(struct trial *trial, int log)
 {
     SCOPE;
     const struct run *run = trial->execution->run;
+    struct enclosure enclosure = trial_enclosure(trial);
+    bool dies_whole = enclosure.level == ISOLATION_NAMESPACES; /* a namespace with its first */
     const char *executable = system_executable();
     const char *arguments[CRITERION_ARGUMENTS + 1] = {
         "grade-criterion",
@@ -163,22 +194,27 @@ static int trial_exec(struct trial *trial)
         [CRITERION_DEVICE] = run->device,
         [CRITERION_SEED] = scope_printf("%ju", (uintmax_t)run->seed),
         [CRITERION_TIMEOUT] = scope_printf("%.17g", run->timeout_s),
+        [CRITERION_PLUGIN] = plugin_path(run),
         [CRITERION_LIBRARY] = trial->library->path,
         [CRITERION_FOLDER] = trial->folder,
-        [CRITERION_LOG] = trial->result->log,
+        [CRITERION_ISOLATION] = isolation_name(enclosure.level),
     };
     trial->process = (struct process){
         .program = executable,
         .arguments = arguments,
         .folder = trial->folder,
         .data_limit = VERDICT_BYTES,
+        .descriptors = {log},
+        .enclosure = &enclosure,
         .limits = {.wall_s = run->timeout_s + JUDGING_SECONDS,
-                   .late_signal = SIGTERM,
+                   .late_signal = dies_whole ? 0 : SIGTERM,
                    .grace_s = STOPPING_SECONDS},
         .ended = trial_ended,
         .context = trial,
     };
-    return process_start(trial->execution->all, &trial->process);
+    int error = process_start(trial->execution->all, &trial->process);
+    trial->process.enclosure = NULL;
+    return error;
 }
 
 static void trial_start(struct trial *trial)
@@ -186,9 +222,11 @@ static void trial_start(struct trial *trial)
     const char *id = trial->result->criterion->id;
     trial->folder = format_or_fault("%s/run-%s", trial->execution->run->folder, id);
     trial->progress = RUNNING;
-    if (!log_begin(trial))
+    FILE *log = log_begin(trial);
+    if (!log)
         return;
-    int error = mkdir(trial->folder, 0700) < 0 ? errno : trial_exec(trial);
+    int error = mkdir(trial->folder, 0700) < 0 ? errno : trial_exec(trial, fileno(log));
+    fclose(log);
     if (error)
         execution_fault(trial->execution, "criterion %s cannot be started: %s", id,
                         strerror(error));
@@ -278,8 +316,11 @@ static void library_finished(struct library *library)
         if (trial->library != library || trial->progress != WAITING)
             continue;
         trial->progress = READY;
-        if (!library->ready && log_begin(trial))
-            conclude_without_running(trial, build->reason);
+        FILE *log = library->ready ? NULL : log_begin(trial);
+        if (!log)
+            continue;
+        fclose(log);
+        conclude_without_running(trial, build->reason);
     }
 }
 
@@ -315,6 +356,8 @@ static void plan_builds(struct execution *execution)
             .source = run->sources[i],
             .file = file_name(run->sources[i]),
             .folder = format_or_fault("%s/build-%d", run->folder, i),
+            .isolation = execution->isolation,
+            .private = run->folder,
             .finished = library_finished,
             .context = execution,
         };
@@ -367,6 +410,7 @@ int run_criteria(struct run *run, void (*finished)(void *context, struct result 
         .finished = finished,
         .context = context,
         .all = processes_new(),
+        .isolation = isolation_probe(run->home, run->folder),
         .trials = alloc_or_fault(sizeof(struct trial) * (size_t)run->count),
     };
     plan_builds(&execution);

@@ -11,10 +11,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "grading/isolation.h"
 #include "grading/observations.h"
 #include "grading/rubric.h"
 #include "grading/run.h"
 #include "runtime/dist.h"
+#include "runtime/plugin.h"
 
 /* ---- giving up before anything could be observed ---- */
 
@@ -138,6 +140,19 @@ static void connect_group(struct subject *s, char **addresses, double timeout_s)
     dist_set_default(group);
 }
 
+static void load_plugin(const char *path)
+{
+    if (*path && plugin_load(path) < 0)
+        misused(error_message(error_pending()));
+}
+
+/* From here on student code may run, and this process can do little. */
+static void guard(enum isolation_level level, const char *device)
+{
+    if (!isolation_guard(level, device))
+        misused("cannot be confined");
+}
+
 /* Student code's destructors and atexit functions get no turn. */
 _Noreturn static void finish(struct subject *s)
 {
@@ -166,7 +181,9 @@ int subject_main(int argc, char **argv)
     setvbuf(stdout, NULL, _IONBF, 0); /* what was printed before a crash is kept */
     map_status(&s);
     SCOPE;
+    load_plugin(argv[SUBJECT_PLUGIN]);
     connect_group(&s, argv + SUBJECT_ADDRESSES, atof(argv[SUBJECT_TIMEOUT]));
+    guard(isolation_parse(argv[SUBJECT_ISOLATION]), argv[SUBJECT_DEVICE]);
     load_library(&s);
     s.criterion->observe(&s);
     finish(&s);

@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "grading/fault.h"
@@ -18,22 +20,6 @@ static struct {
     char *path;
     pid_t owner;
 } workspace;
-
-const char *workspace_create(void)
-{
-    const char *parent = getenv("TMPDIR");
-    if (!parent || !*parent)
-        parent = "/tmp";
-    char *path = format_or_fault("%s/grade-XXXXXX", parent);
-    if (!mkdtemp(path))
-        fault("cannot create a private folder in %s: %s", parent, strerror(errno));
-    workspace.path = realpath(path, NULL);
-    workspace.owner = getpid();
-    if (!workspace.path || atexit(workspace_remove) != 0)
-        fault("cannot use the private folder %s: %s", path, strerror(errno));
-    free(path);
-    return workspace.path;
-}
 
 /* Where folders are moved to on their way out. */
 struct removal {
@@ -93,18 +79,86 @@ static bool empty_top(struct removal *removal)
     return progress;
 }
 
-void workspace_remove(void)
+int folder_remove(const char *path)
 {
-    if (!workspace.path || workspace.owner != getpid())
-        return;
-    struct removal removal = {
-        .top = open(workspace.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+    struct removal removal = {.top = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
     if (removal.top >= 0) {
         while (empty_top(&removal))
             ;
         close(removal.top);
     }
-    if (rmdir(workspace.path) < 0 && errno != ENOENT)
+    return rmdir(path);
+}
+
+/* ---- those of runs that were killed ---- */
+
+enum { SETTLING_SECONDS = 10 };
+#define NAME_BEGIN "grade-"
+
+/* lock - take the lock of a folder; whoever holds it lasts as long as the descriptor is open
+ * returns: the descriptor; -1 if another run has it */
+static int lock(int parent, const char *name)
+{
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* A folder has its lock only a moment after it was made. */
+static bool is_stale(int fd)
+{
+    struct stat folder;
+    return fstat(fd, &folder) == 0 && folder.st_uid == geteuid() &&
+           time(NULL) - folder.st_mtime > SETTLING_SECONDS;
+}
+
+static void remove_stale(const char *parent)
+{
+    DIR *all = opendir(parent);
+    struct dirent *entry;
+    while (all && (entry = readdir(all))) {
+        if (strlen(entry->d_name) != strlen(NAME_BEGIN "XXXXXX") ||
+            strncmp(entry->d_name, NAME_BEGIN, strlen(NAME_BEGIN)) != 0)
+            continue;
+        int fd = lock(dirfd(all), entry->d_name);
+        char *path = format_or_fault("%s/%s", parent, entry->d_name);
+        if (fd >= 0 && is_stale(fd))
+            folder_remove(path);
+        free(path);
+        if (fd >= 0)
+            close(fd);
+    }
+    if (all)
+        closedir(all);
+}
+
+/* ---- the run's own ---- */
+
+const char *workspace_create(void)
+{
+    const char *parent = getenv("TMPDIR");
+    if (!parent || !*parent)
+        parent = "/tmp";
+    remove_stale(parent);
+    char *path = format_or_fault("%s/" NAME_BEGIN "XXXXXX", parent);
+    if (!mkdtemp(path))
+        fault("cannot create a private folder in %s: %s", parent, strerror(errno));
+    workspace.path = realpath(path, NULL);
+    workspace.owner = getpid();
+    if (!workspace.path || lock(AT_FDCWD, workspace.path) < 0 || atexit(workspace_remove) != 0)
+        fault("cannot use the private folder %s: %s", path, strerror(errno));
+    free(path);
+    return workspace.path;
+}
+
+void workspace_remove(void)
+{
+    if (!workspace.path || workspace.owner != getpid())
+        return;
+    if (folder_remove(workspace.path) < 0 && errno != ENOENT)
         fprintf(stderr, "grade: cannot remove %s: %s\n", workspace.path, strerror(errno));
     free(workspace.path);
     workspace.path = NULL;

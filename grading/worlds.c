@@ -22,28 +22,33 @@
  */
 enum { SECONDS_AFTER_A_CRASH = 3 };
 
-/* A sanitizer and CUDA reserve more address space than any limit that would be of use. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define MEMORY_BYTES 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define MEMORY_BYTES 0
-#endif
-#endif
-#ifndef MEMORY_BYTES
-#define MEMORY_BYTES (4ULL << 30)
-#endif
+static const uint64_t MEMORY_LEAST = 1ULL << 30, MEMORY_MOST = 4ULL << 30;
 
+/* Half of the machine's memory for all subjects together, but enough for each. */
+static uint64_t fair_memory(int subjects)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    uint64_t share = pages > 0 ? (uint64_t)pages * (uint64_t)page / 2 / (uint64_t)subjects : 0;
+    return share < MEMORY_LEAST ? MEMORY_LEAST : share > MEMORY_MOST ? MEMORY_MOST : share;
+}
+
+/* A sanitizer reserves more address space than any limit that would be of use. The simulated device
+ * keeps address space in reserve, as CUDA does; what is reserved is not data.
+ * NCCL makes large files of shared memory. */
 static struct process_limits subject_limits(const struct worlds *worlds)
 {
+    bool cpu = strcmp(worlds->device, "cpu") == 0, cuda = strcmp(worlds->device, "cuda") == 0;
+    uint64_t memory = SANITIZED || cuda ? 0 : fair_memory(worlds->count);
     return (struct process_limits){
         .wall_s = worlds->timeout_s,
         .late_signal = TIME_UP,
         .grace_s = 0.2,
         .cpu_s = (uint64_t)(worlds->timeout_s * 16) + 60,
-        .file_bytes = 256 << 20,
-        .memory_bytes = strcmp(worlds->device, "cpu") == 0 ? MEMORY_BYTES : 0,
-        .descriptors = 256,
+        .file_bytes = cuda ? 0 : 128 << 20,
+        .memory_bytes = cpu ? memory : 0,
+        .data_bytes = memory,
+        .descriptors = cuda ? 4096 : 256,
+        .tasks = 4096,
     };
 }
 
@@ -107,9 +112,11 @@ static void start(struct worlds *worlds, struct inhabitant *subject,
         [SUBJECT_SEED] = seed,
         [SUBJECT_RANK] = rank,
         [SUBJECT_WORLD_SIZE] = world_size,
+        [SUBJECT_PLUGIN] = worlds->plugin,
         [SUBJECT_LIBRARY] = worlds->library,
         [SUBJECT_FOLDER] = subject->folder,
         [SUBJECT_TIMEOUT] = group_timeout,
+        [SUBJECT_ISOLATION] = worlds->isolation,
     };
     memcpy(arguments + SUBJECT_ADDRESSES, addresses,
            sizeof *addresses * (size_t)subject->world_size);

@@ -29,11 +29,13 @@ struct worlds {
     /* Filled in by whoever starts them; borrowed. */
     const struct criterion *criterion;
     const char *executable; /* this program */
-    const char *device;     /* "cpu" or "cuda" */
+    const char *device;     /* "cpu", "cuda" or "sim" */
+    const char *plugin;     /* of the device; "" for the CPU */
     const char *library;    /* the student's */
     const char *folder;     /* an existing folder for this criterion alone */
     uint64_t seed;
     double timeout_s;
+    const char *isolation; /* name of the level */
 
     int count;
     struct inhabitant *at;

@@ -4,7 +4,7 @@
 # nothing happens.
 set -euo pipefail
 
-debian=(gcc libc6-dev make pkg-config binutils zip libopenblas-dev libjansson-dev libzip-dev nettle-dev)
+debian=(gcc libc6-dev make pkg-config binutils zip libopenblas-dev libjansson-dev libzip-dev nettle-dev libseccomp-dev)
 debian_tests=(check clang unzip procps python3-torch)
 brew=(pkg-config jansson libzip nettle)
 brew_tests=(check)
@@ -63,7 +63,7 @@ if command -v dpkg-query >/dev/null; then
 elif command -v brew >/dev/null; then
     xcode-select -p >/dev/null 2>&1 || die "no compiler: run xcode-select --install"
     install_brew "${brew[@]}"
-elif ! pkg-config --exists jansson libzip nettle openblas; then
+elif ! pkg-config --exists jansson libzip nettle openblas libseccomp; then
     die "neither Debian nor Homebrew: install gcc, make, pkg-config and the development files of" \
-        "OpenBLAS, jansson, libzip and nettle"
+        "OpenBLAS, jansson, libzip, nettle and libseccomp"
 fi
