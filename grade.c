@@ -42,10 +42,21 @@ static int usage_error(const char *option, char *problem)
     return EXIT_USAGE;
 }
 
-static void choose_device(struct grade *grade, const char *wanted, struct gpus *gpus)
+static void simulate(const char *profile, struct gpus *gpus)
 {
+    profile = profile ? profile : "v100-nvlink";
+    gpus_simulate(gpus, profile);
+    if (setenv("SIM_PROFILE", profile, 1) < 0)
+        fault("out of memory");
+}
+
+static void choose_device(struct grade *grade, const struct options *options, struct gpus *gpus)
+{
+    const char *wanted = options->device;
     *gpus = (struct gpus){0};
-    if (strcmp(wanted, "cpu") != 0)
+    if (strcmp(wanted, "sim") == 0)
+        simulate(options->sim_profile, gpus);
+    else if (strcmp(wanted, "cpu") != 0)
         gpus_probe(gpus);
     bool automatic = strcmp(wanted, "auto") == 0;
     grade->run.device = automatic ? (gpus_usable(gpus) ? "cuda" : "cpu") : wanted;
@@ -63,6 +74,10 @@ static void prepare_results(struct grade *grade, const struct options *options,
         result->criterion = options->selected[i];
         result->log = report_log(&grade->report, result->criterion->id);
         result->reason = gpus_block(gpus, run->device, result->criterion);
+        if (options->measure && gpus_measurable(gpus, run->device, result->criterion)) {
+            result->blocked = result->reason;
+            result->reason = NULL;
+        }
         result->status = result->reason ? STATUS_BLOCKED : STATUS_PENDING;
     }
 }
@@ -72,7 +87,7 @@ static void prepare(struct grade *grade, const struct options *options,
 {
     struct run *run = &grade->run;
     struct gpus gpus;
-    choose_device(grade, options->device, &gpus);
+    choose_device(grade, options, &gpus);
     run->home = grade->home;
     run->seed = options->seed;
     run->timeout_s = options->timeout_s;
@@ -85,10 +100,22 @@ static void prepare(struct grade *grade, const struct options *options,
     summary_begin(&grade->summary, stdout, options->color, options->quiet, run);
 }
 
+/* What was only measured earns nothing, and loses nothing. It is printed with the blocked ones. */
+static void block_measured(struct result *result)
+{
+    free(result->reason);
+    result->reason = result->blocked;
+    result->blocked = NULL;
+    result->status = STATUS_BLOCKED;
+}
+
 static void result_finished(void *context, struct result *result)
 {
     struct grade *grade = context;
-    summary_result(&grade->summary, result);
+    if (result->blocked)
+        block_measured(result);
+    else
+        summary_result(&grade->summary, result);
     report_update(&grade->report, &grade->run, "running", NULL);
 }
 
@@ -137,6 +164,7 @@ static void release(struct grade *grade)
         struct result *result = &grade->run.results[i];
         free(result->reason);
         free(result->cause);
+        free(result->blocked);
         free(result->log);
         json_decref(result->measurements);
     }

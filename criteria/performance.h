@@ -16,7 +16,8 @@ struct workload {
     double learning_rate;
 };
 
-/* performance_workload - the assignment's on GPUs; on the CPU a small one of the same form */
+/* performance_workload - the assignment's on GPUs (smaller and charged in full where they are
+ * simulated); on the CPU a small one of the same form */
 struct workload performance_workload(struct device device);
 
 /* performance_model - the blocks of residual_mlp in two halves, "0" and "1", on the CPU

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -67,6 +68,13 @@ void gpus_probe(struct gpus *gpus)
     snprintf(gpus->reason, sizeof gpus->reason, "the CUDA driver does not answer");
 }
 
+void gpus_simulate(struct gpus *gpus, const char *profile)
+{
+    *gpus = (struct gpus){.count = GPUS_NEEDED, .simulated = true};
+    for (int i = 0; i < gpus->count; i++)
+        snprintf(gpus->names[i], GPU_NAME_BYTES, "simulated V100 (%s)", profile);
+}
+
 /* two_v100s - the two GPUs that are used are the ones that the thresholds were calibrated for */
 static bool two_v100s(const struct gpus *gpus)
 {
@@ -83,7 +91,7 @@ static bool device_built(void)
 #endif
 }
 
-static char *block_on_cuda(const struct gpus *gpus, const struct criterion *criterion)
+static char *block_on_any(const struct gpus *gpus)
 {
     if (gpus->reason[0])
         return format_or_fault("needs two GPUs: %s", gpus->reason);
@@ -92,6 +100,14 @@ static char *block_on_cuda(const struct gpus *gpus, const struct criterion *crit
                                gpus->names[0]);
     if (!device_built())
         return format_or_fault("this build of grade has no CUDA device");
+    return NULL;
+}
+
+static char *block_on_cuda(const struct gpus *gpus, const struct criterion *criterion)
+{
+    char *reason = block_on_any(gpus);
+    if (reason)
+        return reason;
     if (criterion->needs == NEEDS_TWO_V100S && !two_v100s(gpus))
         return format_or_fault("needs two V100 GPUs: found %s and %s", gpus->names[0],
                                gpus->names[1]);
@@ -102,10 +118,19 @@ char *gpus_block(const struct gpus *gpus, const char *device, const struct crite
 {
     if (strcmp(device, "cuda") == 0)
         return block_on_cuda(gpus, criterion);
+    if (strcmp(device, "sim") == 0)
+        return NULL;
     if (criterion->needs == NEEDS_NOTHING)
         return NULL;
     return format_or_fault("needs two %sGPUs; this run is on the CPU",
                            criterion->needs == NEEDS_TWO_V100S ? "V100 " : "");
+}
+
+bool gpus_measurable(const struct gpus *gpus, const char *device, const struct criterion *criterion)
+{
+    char *reason = block_on_any(gpus);
+    free(reason);
+    return strcmp(device, "cuda") == 0 && criterion->speedup && !reason && !two_v100s(gpus);
 }
 
 bool gpus_usable(const struct gpus *gpus)

@@ -10,6 +10,7 @@ enum { GPUS_MAX = 16, GPU_NAME_BYTES = 96 };
 struct gpus {
     int count;
     char names[GPUS_MAX][GPU_NAME_BYTES];
+    bool simulated;
     char reason[160]; /* why there are none: "libcuda.so.1 not found"; "" otherwise */
 };
 
@@ -17,9 +18,18 @@ struct gpus {
  * errors: none; what goes wrong is the reason why there are no GPUs */
 void gpus_probe(struct gpus *gpus);
 
+/* gpus_simulate - two V100s that the simulated device stands for
+ * profile: "v100-nvlink" or "v100-pcie" */
+void gpus_simulate(struct gpus *gpus, const char *profile);
+
 /* gpus_block - why a criterion cannot run on the device, or NULL if it can
- * device: "cpu" or "cuda". owns: the caller */
+ * device: "cpu", "cuda" or "sim". owns: the caller */
 char *gpus_block(const struct gpus *gpus, const char *device, const struct criterion *criterion);
+
+/* gpus_measurable - a speedup that is blocked only because these GPUs are no V100s, and that can be
+ * timed on them all the same */
+bool gpus_measurable(const struct gpus *gpus, const char *device,
+                     const struct criterion *criterion);
 
 /* gpus_usable - whether "auto" means cuda: this build has the device, and there are two GPUs */
 bool gpus_usable(const struct gpus *gpus);

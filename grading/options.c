@@ -69,8 +69,21 @@ static int take_choice(struct parser *parser, const char *value, const char *con
 
 static int take_device(struct parser *parser, const char *value)
 {
-    static const char *const choices[] = {"auto", "cpu", "cuda", NULL};
+    static const char *const choices[] = {"auto", "cpu", "cuda", "sim", NULL};
     return take_choice(parser, value, choices, &parser->options->device);
+}
+
+static int take_sim_profile(struct parser *parser, const char *value)
+{
+    static const char *const choices[] = {"v100-nvlink", "v100-pcie", NULL};
+    return take_choice(parser, value, choices, &parser->options->sim_profile);
+}
+
+static int take_measure(struct parser *parser, const char *value)
+{
+    (void)value;
+    parser->options->measure = true;
+    return 0;
 }
 
 static int take_color(struct parser *parser, const char *value)
@@ -184,8 +197,14 @@ static int take_only(struct parser *parser, const char *value)
 }
 
 static const struct option_row rows[] = {
-    {"device", 0, "auto|cpu|cuda", "where to run (auto: cuda with two or more GPUs, else cpu)",
+    {"device", 0, "auto|cpu|cuda|sim",
+     "where to run (auto: cuda with two or more GPUs, else cpu;\n"
+     "sim: two simulated V100s, all criteria, not official)",
      take_device},
+    {"sim-profile", 0, "v100-nvlink|v100-pcie",
+     "how the simulated GPUs are connected (default: v100-nvlink)", take_sim_profile},
+    {"measure", 0, NULL, "time the speedups on other GPUs than V100s too; they stay blocked",
+     take_measure},
     {"section", 0, "SECTION", "grade one section: dp, pipeline or finetune (default: all)",
      take_section},
     {"only", 0, "ID[,ID...]", "grade these criteria alone; may be repeated", take_only},
@@ -295,6 +314,17 @@ static int select_criteria(struct parser *parser)
     return 0;
 }
 
+static int check_combination(struct parser *parser)
+{
+    const struct options *options = parser->options;
+    if (!options->sim_profile || strcmp(options->device, "sim") == 0)
+        return 0;
+    *parser->problem = format_or_fault("--sim-profile %s: goes with --device sim alone, not with "
+                                       "--device %s",
+                                       options->sim_profile, options->device);
+    return -1;
+}
+
 /* A seed that is short enough to be typed. */
 static uint64_t draw_seed(void)
 {
@@ -313,7 +343,7 @@ int options_parse(int argc, char **argv, struct options *options, char **problem
                                 .color = "auto",
                                 .seed = draw_seed()};
     struct parser parser = {.options = options, .problem = problem};
-    if (take_arguments(&parser, argc, argv) < 0)
+    if (take_arguments(&parser, argc, argv) < 0 || check_combination(&parser) < 0)
         return -1;
     return select_criteria(&parser);
 }

@@ -11,7 +11,9 @@
 
 struct options {
     enum action { ACTION_GRADE, ACTION_LIST, ACTION_HELP, ACTION_VERSION } action;
-    const char *device;     /* "auto", "cpu", "cuda" */
+    const char *device;      /* "auto", "cpu", "cuda", "sim" */
+    const char *sim_profile; /* NULL, or "v100-nvlink", "v100-pcie" */
+    bool measure;            /* time the speedups on GPUs that are not graded */
     const char *section;    /* "all" or a section */
     const char *submission; /* NULL: the checkout that grade lives in */
     const char *output;

@@ -20,6 +20,7 @@ struct result {
     int returncode;       /* of the criterion process; -signal if one ended it */
     char *reason;         /* NULL if passed: one or more lines for the student */
     char *cause;          /* NULL, or the reason's last line: what may have led to it */
+    char *blocked;        /* NULL, or why it is blocked although it is run: it is only measured */
     char *log;            /* path of its log, as given to the run */
     json_t *measurements; /* NULL, or an object */
 };
@@ -28,7 +29,7 @@ struct run {
     const char *home;       /* the checkout that holds runtime/, assignment/ and build/ */
     const char *sources[3]; /* private copies of data_parallel.c, pipeline.c, finetune.c */
     const char *folder;     /* private folder for this run's builds and processes */
-    const char *device;     /* "cpu" or "cuda" */
+    const char *device;     /* "cpu", "cuda" or "sim" */
     uint64_t seed;
     double timeout_s; /* per criterion */
     int count;        /* selected criteria, in the rubric's order */

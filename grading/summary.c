@@ -46,6 +46,14 @@ static void print_reason(FILE *out, const char *reason)
     free(clean);
 }
 
+/* A speedup that was measured. */
+static void print_speedup(FILE *out, const struct result *result)
+{
+    const json_t *median = json_object_get(result->measurements, "median");
+    if (json_is_number(median))
+        fprintf(out, "  %.2fx", json_number_value(median));
+}
+
 void summary_result(const struct summary *summary, const struct result *result)
 {
     const struct criterion *criterion = result->criterion;
@@ -56,9 +64,13 @@ void summary_result(const struct summary *summary, const struct result *result)
             status_name(result->status), summary->color ? "\x1b[0m" : "", score_earned(result),
             criterion->points);
     if (result->status == STATUS_BLOCKED) {
-        fprintf(summary->out, "  %s\n", result->reason);
+        fprintf(summary->out, "  %s", result->reason);
+        print_speedup(summary->out, result);
+        fputc('\n', summary->out);
     } else {
-        fprintf(summary->out, "  %7.2f s\n", result->seconds);
+        fprintf(summary->out, "  %7.2f s", result->seconds);
+        print_speedup(summary->out, result);
+        fputc('\n', summary->out);
         print_reason(summary->out, result->reason);
     }
     fflush(summary->out);
@@ -73,6 +85,8 @@ void summary_end(const struct summary *summary, const struct run *run, const cha
             score.possible, summary->color ? "\x1b[0m" : "");
     if (score.blocked)
         fprintf(summary->out, "  (%d blocked)", score.blocked_points);
+    if (strcmp(run->device, "sim") == 0)
+        fputs("  (simulated GPUs: not official)", summary->out);
     fputc('\n', summary->out);
     if (!summary->quiet) {
         char *clean = clean_or_fault(report);
