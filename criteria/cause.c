@@ -21,7 +21,7 @@ bool cause_taken(struct judge *j, const void *with)
     const struct observations *o = judge_observations(j, world_size, 0);
     const char *type, *message;
     for (int i = 0; i < c->cases; i++) {
-        const char *key = scope_printf("%s %d", c->key, i);
+        const char *key = scope_printf("%s %d%s", c->prefix, i, c->suffix);
         if (!observed_error(o, key, &type, &message) || refused(o, key) == (c->taken >> i & 1))
             return false;
     }

@@ -6,10 +6,11 @@
  * training in updates.c. These are for what is said rather than computed. */
 #include "criteria/criterion.h"
 
-/* Bad arguments that were taken. The errors of `cases` refusals were recorded under "KEY 0",
- * "KEY 1", ...; those of the cases in `taken` (bit by case), and only those, are no ValueErrors. */
+/* Bad arguments that were taken. The errors of `cases` refusals were recorded under "PREFIX
+ * 0SUFFIX", "PREFIX 1SUFFIX", ...; those of the cases in `taken` (bit by case), and only those, are
+ * no ValueErrors. */
 struct taken {
-    const char *key;
+    const char *prefix, *suffix;
     int cases;
     unsigned taken;
     int world_size; /* where they were recorded; 0: a rank alone */

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "assignment/data_parallel.h"
 #include "criteria/fixture.h"
+#include "criteria/partition_cases.h"
 
 /* ---- a clock that can be changed ---- */
 
@@ -23,52 +23,6 @@ __attribute__((visibility("default"))) time_t time(time_t *out)
         *out = now.tv_sec + clock_shift;
     return now.tv_sec + clock_shift;
 }
-
-/* ---- cases ---- */
-
-struct partition_case {
-    int64_t size;
-    int world_size;
-    uint64_t seed;
-};
-
-/* The public cases; sizes that tell wrong ways to deal apart; the seeds 19 and 20, and 19 again;
- * large ones, the last of which overflows 32 bits in rank * size; drawn ones. */
-static const struct partition_case fixed_cases[] = {
-    {0, 3, PARTITION_SEED},
-    {2, 5, PARTITION_SEED},
-    {17, 3, PARTITION_SEED},
-    {32, 2, PARTITION_SEED},
-    {101, 7, PARTITION_SEED},
-    {6, 6, PARTITION_SEED},
-    {17, 2, PARTITION_SEED},
-    {1, 1, PARTITION_SEED},
-    {3, 8, PARTITION_SEED},
-    {100, 3, 19},
-    {100, 3, 20},
-    {100, 3, 19},
-    {1000, 1, PARTITION_SEED},
-    {1000, 7, 1},
-    {100000, 50000, PARTITION_SEED},
-};
-enum { SEED_19 = 9, SEED_20 = 10, SEED_19_AGAIN = 11 };
-enum { FIXED_CASES = sizeof fixed_cases / sizeof *fixed_cases, DRAWN_CASES = 10 };
-enum { CASES = FIXED_CASES + DRAWN_CASES };
-
-static struct partition_case partition_case(uint64_t run_seed, int index)
-{
-    if (index < FIXED_CASES)
-        return fixed_cases[index];
-    struct rng rng;
-    draws_seed(&rng, run_seed, scope_printf("partition %d", index));
-    int64_t size = 40 + (int64_t)rng_below(&rng, 400);
-    int world_size = 1 + (int)rng_below(&rng, 12);
-    return (struct partition_case){size, world_size, 1 + rng_bits(&rng, 30)};
-}
-
-static const struct partition_case bad_cases[] = {{-1, 2, 1},  {-100, 1, 1}, {10, 0, 1},
-                                                  {10, -1, 1}, {0, 0, 1},    {-1, -1, 1}};
-enum { BAD_CASES = sizeof bad_cases / sizeof *bad_cases };
 
 /* ---- observing ---- */
 
@@ -95,20 +49,21 @@ static void observe_partitions(struct subject *s, const struct partitions *parti
 
 static bool observe_cases(struct subject *s)
 {
-    struct partitions *results[CASES];
-    for (int i = 0; i < CASES; i++) {
+    struct partitions *results[PARTITION_CASES];
+    for (int i = 0; i < PARTITION_CASES; i++) {
         struct partition_case c = partition_case(subject_seed(s), i);
         results[i] = student(s, partition_indices)(c.size, c.world_size, c.seed);
         if (call_failed(s, !results[i], "partition_indices(%jd, %d, %ju)", (intmax_t)c.size,
                         c.world_size, (uintmax_t)c.seed))
             return false;
     }
-    for (int i = 0; i < CASES; i++) /* only now: a later call must not change an earlier result */
+    for (int i = 0; i < PARTITION_CASES;
+         i++) /* only now: a later call must not change an earlier result */
         observe_partitions(s, results[i], partition_case(subject_seed(s), i).size, i);
     return true;
 }
 
-enum { GENERATORS = 4, DRAWS = 3 };
+enum { DRAWS = 3 };
 static const char *const generator_names[GENERATORS] = {"rand", "random", "lrand48",
                                                         "the runtime's default generator"};
 
@@ -152,8 +107,8 @@ static void observe(struct subject *s)
     if (!observe_cases(s))
         return;
     observe_generators(s);
-    for (int i = 0; i < BAD_CASES; i++) {
-        const struct partition_case *c = &bad_cases[i];
+    for (int i = 0; i < PARTITION_BAD_CASES; i++) {
+        const struct partition_case *c = &partition_bad_cases[i];
         error_clear();
         (void)student(s, partition_indices)(c->size, c->world_size, c->seed);
         observe_error(s, "error %d", i);
@@ -162,23 +117,17 @@ static void observe(struct subject *s)
 
 /* ---- judging ---- */
 
-static const char *call_name(struct partition_case c)
-{
-    return scope_printf("partition_indices(%jd, %d, %ju)", (intmax_t)c.size, c.world_size,
-                        (uintmax_t)c.seed);
-}
-
 static bool judge_sizes(struct judge *j, const struct observations *o, struct partition_case c,
                         int at)
 {
     if (!expect_int(j, o, scope_printf("lists %d", at), c.world_size, "the number of lists of %s",
-                    call_name(c)))
+                    partition_name(c)))
         return false;
     int64_t *sizes = scope_alloc((size_t)c.world_size * sizeof *sizes);
     for (int r = 0; r < c.world_size; r++)
         sizes[r] = c.size / c.world_size + (r < c.size % c.world_size);
     return expect_ints(j, o, scope_printf("sizes %d", at), sizes, c.world_size,
-                       "the list sizes of %s", call_name(c));
+                       "the list sizes of %s", partition_name(c));
 }
 
 /* Every index once. */
@@ -188,14 +137,14 @@ static bool judge_completeness(struct judge *j, struct partition_case c, const i
     bool *seen = scope_alloc((size_t)c.size * sizeof *seen);
     for (int64_t i = 0; i < n; i++) {
         if (indices[i] < 0 || indices[i] >= c.size)
-            return judge_fail(j, "%s gives the index %jd, outside 0 .. %jd", call_name(c),
+            return judge_fail(j, "%s gives the index %jd, outside 0 .. %jd", partition_name(c),
                               (intmax_t)indices[i], (intmax_t)c.size - 1);
         if (seen[indices[i]])
-            return judge_fail(j, "%s gives the index %jd more than once", call_name(c),
+            return judge_fail(j, "%s gives the index %jd more than once", partition_name(c),
                               (intmax_t)indices[i]);
         seen[indices[i]] = true;
     }
-    return n == c.size || judge_fail(j, "%s gives %jd indices, expected %jd", call_name(c),
+    return n == c.size || judge_fail(j, "%s gives %jd indices, expected %jd", partition_name(c),
                                      (intmax_t)n, (intmax_t)c.size);
 }
 
@@ -227,7 +176,7 @@ static bool judge_shuffle(struct judge *j, struct partition_case c, const int64_
     bool judged = c.size >= 32 && c.size / c.world_size >= 3;
     return !judged || 3 * commonest(steps, n) < n ||
            judge_fail(j, "%s does not shuffle: most indices follow each other at the same distance",
-                      call_name(c));
+                      partition_name(c));
 }
 
 static bool judge_case(struct judge *j, const struct observations *o, int at)
@@ -238,14 +187,6 @@ static bool judge_case(struct judge *j, const struct observations *o, int at)
     const int64_t *indices = observed_ints(o, scope_printf("indices %d", at), &n);
     return judge_sizes(j, o, c, at) && judge_completeness(j, c, indices, n) &&
            judge_shuffle(j, c, indices);
-}
-
-static bool same_ints(const struct observations *a, const char *key_a, const struct observations *b,
-                      const char *key_b)
-{
-    int64_t n_a, n_b;
-    const int64_t *x = observed_ints(a, key_a, &n_a), *y = observed_ints(b, key_b, &n_b);
-    return x && y && n_a == n_b && memcmp(x, y, (size_t)n_a * sizeof *x) == 0;
 }
 
 static bool judge_seeds(struct judge *j, const struct observations *o)
@@ -261,13 +202,13 @@ static bool judge_seeds(struct judge *j, const struct observations *o)
 
 static bool judge_ranks(struct judge *j, const struct observations *o)
 {
-    for (int i = 0; i < CASES; i++) {
+    for (int i = 0; i < PARTITION_CASES; i++) {
         const char *key = scope_printf("indices %d", i);
         if (!same_ints(o, key, judge_observations(j, 2, 1), key))
             return judge_fail(j,
                               "%s gives different lists in two processes: it depends on more "
                               "than its arguments (the rank, the time, an address?)",
-                              call_name(partition_case(judge_seed(j), i)));
+                              partition_name(partition_case(judge_seed(j), i)));
     }
     return true;
 }
@@ -288,18 +229,18 @@ static bool judge(struct judge *j)
 {
     SCOPE;
     const struct observations *o = judge_observations(j, 2, 0);
-    for (int i = 0; i < CASES; i++)
+    for (int i = 0; i < PARTITION_CASES; i++)
         if (!judge_case(j, o, i))
             return false;
     if (!judge_seeds(j, o) || !judge_generators(j, o) || !judge_ranks(j, o))
         return false;
-    for (int i = 0; i < BAD_CASES; i++)
+    for (int i = 0; i < PARTITION_BAD_CASES; i++)
         if (!expect_raised(j, o, scope_printf("error %d", i), "ValueError", NULL, "%s",
-                           call_name(bad_cases[i])))
+                           partition_name(partition_bad_cases[i])))
             return false;
     return true;
 }
 
 CRITERION(partitions, .section = "dp", .problem = "1.1", .order = 1, .points = 7,
           .title = "complete, balanced, seeded partition", .file = "data_parallel.c", .worlds = {2},
-          .observe = observe, .judge = judge);
+          .observe = observe, .judge = judge, .causes = partition_causes);

@@ -223,7 +223,7 @@ static bool only_small_are_right(struct judge *j, const void *with)
 }
 
 #define SCHEDULING(...) made_like, &(const struct scheduling){__VA_ARGS__}, false
-#define TAKEN(set) cause_taken, &(const struct taken){"error", BAD_CASES, set, 0}, false
+#define TAKEN(set) cause_taken, &(const struct taken){"error", "", BAD_CASES, set, 0}, false
 
 static const struct hypothesis causes[] = {
     {"the number of waves is always one too many: the last pair (M - 1, N - 1) is in wave M + N - "
