@@ -41,7 +41,7 @@ struct hypothesis {
 };
 
 enum needs { NEEDS_NOTHING, NEEDS_TWO_GPUS, NEEDS_TWO_V100S };
-enum { WORLDS_MAX = 8 };
+enum { WORLDS_MAX = 8, CRITERION_GPUS = 2 };
 
 struct criterion {
     const char *id;      /* "gradients" */
@@ -73,7 +73,8 @@ void criterion_register(const struct criterion *criterion);
 int subject_rank(const struct subject *s);
 int subject_world_size(const struct subject *s);
 
-/* subject_device - where this rank's model and data belong: CPU, or the rank's GPU.
+/* subject_device - where this rank's model and data belong: CPU, or the rank's GPU. A world of
+ * more ranks than GPUs runs on the CPU.
  * subject_stage_device - where pipeline stage `stage` belongs */
 struct device subject_device(const struct subject *s);
 struct device subject_stage_device(const struct subject *s, int stage);

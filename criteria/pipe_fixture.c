@@ -44,5 +44,5 @@ void pipe_close(struct test_pipe *test)
 
 struct device pipe_stage_device(struct device device, int stage)
 {
-    return device.kind == DEVICE_CPU ? CPU : CUDA(stage % 2);
+    return device.kind == DEVICE_CPU ? CPU : CUDA(stage % CRITERION_GPUS);
 }

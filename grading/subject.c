@@ -59,12 +59,12 @@ uint64_t subject_seed(const struct subject *s)
 
 struct device subject_device(const struct subject *s)
 {
-    return s->device == DEVICE_CPU ? CPU : CUDA(s->rank);
+    return s->device == DEVICE_CPU || s->world_size > CRITERION_GPUS ? CPU : CUDA(s->rank);
 }
 
 struct device subject_stage_device(const struct subject *s, int stage)
 {
-    return s->device == DEVICE_CPU ? CPU : CUDA(stage % 2);
+    return s->device == DEVICE_CPU ? CPU : CUDA(stage % CRITERION_GPUS);
 }
 
 void (*subject_function(struct subject *s, const char *name))(void)
