@@ -43,6 +43,9 @@ ALL_CFLAGS := -std=gnu17 -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes 
 	-fno-omit-frame-pointer -pthread -MMD -MP -I. -DBUILD_FOLDER='"$B"' $(BLAS_CFLAGS) \
 	$(shell $(PKG_CONFIG) --cflags $(PACKAGES)) $(DEFINES_$(VARIANT)) $(CFLAGS) $(SANITIZE)
 LIBS := $(shell $(PKG_CONFIG) --libs $(PACKAGES)) $(BLAS_LIBS) $(LIBS_DL) -lm -pthread
+SHARED := $(if $(filter Darwin,$(UNAME)),-dynamiclib -undefined dynamic_lookup,-shared)
+PLUGIN_CFLAGS := -O3 -fPIC -fvisibility=hidden
+SIM_CFLAGS := $(PLUGIN_CFLAGS) -DSIMULATED -Iruntime/sim/include
 CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check)
 
 RUNTIME := $(wildcard runtime/*.c runtime/cpu/*.c)
@@ -57,11 +60,24 @@ SUPPLIED_OBJECTS := $(SUPPLIED:%.c=$B/%.o)
 TEST_PROGRAMS := $(TEST_SOURCES:%.c=$B/%)
 BENCH_PROGRAMS := $(patsubst %.c,$B/%,$(wildcard tests/bench_*.c))
 
+# Devices that are loaded on demand. sim.so is made of the same files as cuda.so, the kernels
+# compiled as C, and of a CUDA runtime that simulates two GPUs.
+CUDA := $(wildcard runtime/cuda/*.c runtime/cuda/*.cu)
+SIM_OBJECTS := $(patsubst %,$B/sim/%.o,$(basename $(CUDA) $(wildcard runtime/sim/*.c)))
+CUDA_OBJECTS := $(patsubst %,$B/cuda/%.o,$(basename $(CUDA)))
+NVCC ?= $(shell command -v nvcc)
+CUDA_HOME ?= $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
+CUDA_FOUND := $(and $(NVCC),$(wildcard $(CUDA_HOME)/include/cublas_v2.h))
+CUDA_ARCHS = $(filter $(shell $(NVCC) --list-gpu-arch),compute_70 compute_75 compute_80 compute_90)
+GENCODE = $(foreach a,$(CUDA_ARCHS),-gencode arch=$a$(comma)code=$(a:compute_%=sm_%)) \
+	-gencode arch=$(lastword $(CUDA_ARCHS))$(comma)code=$(lastword $(CUDA_ARCHS))
+PLUGINS := $B/sim.so $(if $(CUDA_FOUND),$(if $(filter release,$(VARIANT)),$B/cuda.so))
+
 all: grade
-	@command -v nvcc >/dev/null || echo "no CUDA toolkit (nvcc) here: built for the CPU"
+	@$(if $(CUDA_FOUND),:,echo "no CUDA toolkit (nvcc, cuBLAS) here: built for the CPU and simulated GPUs")
 
 # ./grade is the release build; grade finds its checkout from where the link leads.
-grade: build/release/grade $(if $(filter release,$(VARIANT)),,$B/grade)
+grade: build/release/grade $(PLUGINS) $(if $(filter release,$(VARIANT)),,$B/grade)
 	@ln -sf build/release/grade grade
 ifneq ($(VARIANT),release)
 build/release/grade:
@@ -80,10 +96,39 @@ $B/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(ALL_CFLAGS) $(VISIBILITY) $(CFLAGS_EXTRA) -c -o $@ $<
 
-$B/tests/%: $B/tests/%.o $(OBJECTS)
+$B/sim/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(ALL_CFLAGS) $(SIM_CFLAGS) -c -o $@ $<
+
+$B/sim/%.o: %.cu Makefile
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(ALL_CFLAGS) $(SIM_CFLAGS) -x c -c -o $@ $<
+
+$B/sim.so: $(SIM_OBJECTS)
+	$(call say,LINK)$(CC) $(SANITIZE) $(SHARED) -o $@ $^ $(LIBS)
+
+$B/cuda/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(ALL_CFLAGS) $(PLUGIN_CFLAGS) -isystem $(CUDA_HOME)/include -c -o $@ $<
+
+$B/cuda/%.o: %.cu Makefile
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) -std=c++17 -O3 $(GENCODE) -I. -Xcompiler -Wall,-fPIC,-fvisibility=hidden \
+		-MMD -MP -c -o $@ $<
+
+$B/cuda.so: $(CUDA_OBJECTS)
+	$(call say,LINK)$(CC) $(SHARED) -o $@ $^ -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 \
+		-lcublas -lcudart $(LIBS_DL) -lm -pthread
+
+$B/tests/%: $B/tests/%.o $(OBJECTS) | $(PLUGINS)
 	$(call say,LINK)$(CC) $(SANITIZE) $(EXPORT_SYMBOLS) -o $@ $^ $(LIBS) $(CHECK_LIBS)
 
-test: $B/grade $(patsubst %,$B/tests/test_%,$(filter-out %.sh %.py,$(TESTS)))
+# These call the simulated CUDA runtime itself.
+SIM_TESTS := $(patsubst %,$B/tests/test_%,sim sim_libraries prediction)
+$(SIM_TESTS): $(filter $B/sim/runtime/sim/%,$(SIM_OBJECTS))
+$(SIM_TESTS:=.o): CFLAGS_EXTRA := -Iruntime/sim/include
+
+test: $B/grade $(PLUGINS) $(patsubst %,$B/tests/test_%,$(filter-out %.sh %.py,$(TESTS)))
 	@VARIANT=$(VARIANT) PYTHON=$(PYTHON) scripts/run_tests.sh $(TESTS)
 
 bench: grade $(BENCH_PROGRAMS)
@@ -92,6 +137,6 @@ bench: grade $(BENCH_PROGRAMS)
 clean:
 	rm -rf build grade
 
--include $(OBJECTS:.o=.d) $(SUPPLIED_OBJECTS:.o=.d) $(TEST_PROGRAMS:=.d) $B/grade.d
+-include $(SIM_OBJECTS:.o=.d) $(CUDA_OBJECTS:.o=.d) $(OBJECTS:.o=.d) $(SUPPLIED_OBJECTS:.o=.d) $(TEST_PROGRAMS:=.d) $B/grade.d
 .PHONY: all test bench clean
 .SECONDARY:

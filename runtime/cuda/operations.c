@@ -132,6 +132,8 @@ static int reduce_parts(cudaStream_t stream, bool wide, struct reduction *r)
 
 static int reduce(struct tensor *out, struct reduction *r, bool wide)
 {
+    if (r->summed_n == 0)
+        return cuda_fill(out, r->k * 0); /* NAN for a mean of nothing */
     struct cuda_device *device = order_write(out);
     void *former = NULL;
     int status = device ? 0 : -1;
