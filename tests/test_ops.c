@@ -13,6 +13,7 @@
 #include "runtime/error.h"
 #include "runtime/ops.h"
 #include "runtime/scope.h"
+#include "tests/device.h"
 
 enum { OPERANDS = 3 };
 
@@ -122,7 +123,14 @@ enum { OPERATIONS = sizeof operations / sizeof *operations };
 
 /* ---- reading a case ---- */
 
-static json_t *golden; /* loaded before any test is forked */
+static json_t *golden;       /* loaded before any test is forked */
+static struct device device; /* where tensors are made: the CPU, unless a test changed it */
+
+static void use_first_device(void)
+{
+    device_load();
+    device = FIRST_DEVICE;
+}
 
 /* A list of numbers, null for NAN; borrowed from the scope. */
 static double *numbers_of(const json_t *list)
@@ -141,7 +149,8 @@ static struct tensor *tensor_of(const json_t *values, const json_t *shape, enum 
     int ndim = (int)json_array_size(shape);
     for (int d = 0; d < ndim; d++)
         sizes[d] = json_integer_value(json_array_get(shape, (size_t)d));
-    return tensor_cast(tensor_from_doubles(numbers_of(values), ndim, sizes), dtype);
+    return tensor_to(tensor_cast(tensor_from_doubles(numbers_of(values), ndim, sizes), dtype),
+                     device);
 }
 
 static struct golden_case case_at(const struct operation *operation, int index)
@@ -528,6 +537,12 @@ int main(void)
     TCase *tests = tcase_create("ops");
     add_all(tests);
     suite_add_tcase(suite, tests);
+    TCase *on_device = tcase_create("ops on a device");
+    tcase_set_timeout(on_device, 60);
+    tcase_add_checked_fixture(on_device, use_first_device, NULL);
+    tcase_add_loop_test(on_device, same_as_pytorch, 0, OPERATIONS);
+    tcase_add_loop_test(on_device, one_input_at_a_time, 0, OPERATIONS);
+    suite_add_tcase(suite, on_device);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
