@@ -69,21 +69,21 @@ bool autograd_wants(const struct tensor *x)
     return x && grad_enabled() && tensor_requires_grad(x);
 }
 
-struct edge edge_of(const struct tensor *x)
+void edge_init(struct edge *edge, const struct tensor *x)
 {
-    struct edge edge = {.node = x->node, .ndim = x->ndim};
-    if (!x->node && x->requires_grad)
-        edge.leaf = (struct tensor *)x;
-    memcpy(edge.shape, x->shape, sizeof edge.shape);
-    return edge;
+    edge->node = x->node;
+    edge->leaf = !x->node && x->requires_grad ? (struct tensor *)x : NULL;
+    edge->ndim = x->ndim;
+    memcpy(edge->shape, x->shape, sizeof edge->shape);
 }
 
-static struct edge edge_retain(const struct tensor *x)
+static void edge_retain(struct edge *edge, const struct tensor *x)
 {
-    struct edge edge = x ? edge_of(x) : (struct edge){0};
-    object_retain((struct object *)edge.node);
-    tensor_retain(edge.leaf);
-    return edge;
+    if (!x)
+        return;
+    edge_init(edge, x);
+    object_retain((struct object *)edge->node);
+    tensor_retain(edge->leaf);
 }
 
 static int node_save(struct node *node, const struct record *record)
@@ -125,7 +125,7 @@ static struct node *node_new(const struct record *record)
         node->integers[i] = record->integers[i];
     node->inputs = record->n;
     for (int i = 0; i < record->n; i++)
-        node->edges[i] = edge_retain(record->inputs[i]);
+        edge_retain(&node->edges[i], record->inputs[i]);
     if (node_save(node, record) == 0)
         return node;
     object_release(&node->object);

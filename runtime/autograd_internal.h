@@ -19,9 +19,9 @@ struct edge {
     /* in the backward under way */
     int target;          /* the place of what it leads to */
     int turn;            /* how many contributions are added to the target after this one */
+    int part_dim;        /* if it belongs to a slice of the input: along which dimension; else -1 */
+    int64_t part_start;  /* and from where */
     struct tensor *sent; /* the contribution, or NULL: nothing */
-    int64_t part_dim;    /* if it belongs to a slice of the input: along which dimension; else -1 */
-    int64_t part_start;
 };
 
 struct saved {
@@ -101,7 +101,7 @@ struct tensor *backward_saved(const struct backward *run, int i);
 int backward_send(struct backward *run, int i, struct tensor *gradient);
 
 /* backward_send_part - the same, for a slice of input i that begins at `start` along `dim` */
-int backward_send_part(struct backward *run, int i, struct tensor *gradient, int64_t dim,
+int backward_send_part(struct backward *run, int i, struct tensor *gradient, int dim,
                        int64_t start);
 
 /* backward_partial - input i's gradient so far, contiguous, for a rule to add into instead of
@@ -125,8 +125,8 @@ int tensor_on_grad_ready(struct tensor *leaf, void (*hook)(void *context, struct
 /* node_clear - let go of what the node saved and of the graph behind it */
 void node_clear(struct node *node);
 
-/* edge_of - where x's gradient goes; borrows node and leaf */
-struct edge edge_of(const struct tensor *x);
+/* edge_init - where x's gradient goes; borrows node and leaf. The edge is zeroed before. */
+void edge_init(struct edge *edge, const struct tensor *x);
 
 /* leaf_accumulate - add to the leaf's gradient, taking `gradient` over where possible
  * owns: takes over `gradient`. errors: -1 */

@@ -115,8 +115,10 @@ int tensor_backward(struct tensor *x)
     if (!x || check_root(x) < 0)
         return -1;
     NO_GRAD;
-    struct plan plan = {.id = atomic_fetch_add(&plans, 1) + 1};
-    struct edge root = edge_of(x);
+    struct room room;
+    struct plan plan = {.id = atomic_fetch_add(&plans, 1) + 1, .room = &room};
+    struct edge root = {0};
+    edge_init(&root, x);
     int status = plan_make(&plan, &root);
     if (status == 0)
         status = plan_run(&plan, &root, x);

@@ -42,8 +42,18 @@ struct lane {
     bool running;
 };
 
+/* On the stack, enough for a small graph. */
+enum { ROOM = 64 };
+struct room {
+    struct target target[ROOM];
+    struct visit stack[ROOM];
+    struct ready ready[ROOM];
+    int leaf_slot[2 * ROOM];
+};
+
 struct plan {
     unsigned long long id;
+    struct room *room;
     bool on_device; /* some of it is not in the CPU's memory */
     int targets, target_capacity;
     struct target *target;

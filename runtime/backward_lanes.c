@@ -83,7 +83,8 @@ static void crew_free(struct crew *crew)
 
 int lanes_open(struct plan *plan)
 {
-    plan->ready = malloc((size_t)(plan->nodes + 1) * sizeof *plan->ready);
+    plan->ready =
+        plan->nodes <= ROOM ? plan->room->ready : malloc((size_t)plan->nodes * sizeof *plan->ready);
     if (!plan->ready)
         return raise_error(MemoryError, "out of memory for backward");
     struct ready *room = plan->ready;
@@ -100,7 +101,8 @@ void lanes_close(struct plan *plan)
 {
     if (plan->crew)
         crew_free(plan->crew);
-    free(plan->ready);
+    if (plan->ready != plan->room->ready)
+        free(plan->ready);
 }
 
 pthread_mutex_t *plan_lock_target(struct plan *plan, int target)

@@ -1,5 +1,6 @@
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/backward_internal.h"
 #include "runtime/error.h"
@@ -20,11 +21,12 @@ static int leaf_slots_grow(struct plan *plan)
 {
     if (2 * plan->leaves < plan->leaf_slots)
         return 0;
-    int slots = plan->leaf_slots ? 2 * plan->leaf_slots : 64;
+    int slots = 2 * plan->leaf_slots;
     int *bigger = calloc((size_t)slots, sizeof *bigger);
     if (!bigger)
         return raise_error(MemoryError, "out of memory for backward");
-    free(plan->leaf_slot);
+    if (plan->leaf_slot != plan->room->leaf_slot)
+        free(plan->leaf_slot);
     plan->leaf_slot = bigger;
     plan->leaf_slots = slots;
     for (int i = 0; i < plan->targets; i++)
@@ -35,18 +37,27 @@ static int leaf_slots_grow(struct plan *plan)
 
 /* ---- the walk ---- */
 
+/* grown - an array of n elements with room for 2 n. errors: NULL, the array is then as it was */
+static void *grown(void *array, const void *room, int n, size_t size)
+{
+    if (array != room)
+        return realloc(array, 2 * (size_t)n * size);
+    void *bigger = malloc(2 * (size_t)n * size);
+    return bigger ? memcpy(bigger, array, (size_t)n * size) : NULL;
+}
+
 static int targets_grow(struct plan *plan)
 {
-    if (plan->targets < plan->target_capacity)
+    int n = plan->target_capacity;
+    if (plan->targets < n)
         return 0;
-    int capacity = plan->target_capacity ? 2 * plan->target_capacity : 64;
-    struct target *target = realloc(plan->target, (size_t)capacity * sizeof *target);
+    struct target *target = grown(plan->target, plan->room->target, n, sizeof *target);
     plan->target = target ? target : plan->target;
-    struct visit *stack = realloc(plan->stack, (size_t)capacity * sizeof *stack);
+    struct visit *stack = grown(plan->stack, plan->room->stack, n, sizeof *stack);
     plan->stack = stack ? stack : plan->stack;
     if (!target || !stack)
         return raise_error(MemoryError, "out of memory for backward");
-    plan->target_capacity = capacity;
+    plan->target_capacity = 2 * n;
     return 0;
 }
 
@@ -155,8 +166,18 @@ static void plan_unclaim(struct plan *plan)
             atomic_store(&plan->target[i].node->claimed_by, 0);
 }
 
+static void plan_init(struct plan *plan)
+{
+    plan->target = plan->room->target;
+    plan->stack = plan->room->stack;
+    plan->target_capacity = ROOM;
+    plan->leaf_slot = memset(plan->room->leaf_slot, 0, sizeof plan->room->leaf_slot);
+    plan->leaf_slots = 2 * ROOM;
+}
+
 int plan_make(struct plan *plan, struct edge *root)
 {
+    plan_init(plan);
     int status = plan_walk(plan, root);
     if (status == 0)
         status = lanes_open(plan);
@@ -170,7 +191,10 @@ void plan_free(struct plan *plan)
     lanes_close(plan);
     for (int i = 0; i < plan->targets; i++)
         target_free(&plan->target[i]);
-    free(plan->target);
-    free(plan->stack);
-    free(plan->leaf_slot);
+    if (plan->target != plan->room->target)
+        free(plan->target);
+    if (plan->stack != plan->room->stack)
+        free(plan->stack);
+    if (plan->leaf_slot != plan->room->leaf_slot)
+        free(plan->leaf_slot);
 }

@@ -112,7 +112,7 @@ void target_free(struct target *target)
 
 /* ---- what rules call ---- */
 
-static int send(struct backward *run, int i, struct tensor *gradient, int64_t dim, int64_t start)
+static int send(struct backward *run, int i, struct tensor *gradient, int dim, int64_t start)
 {
     struct edge *edge = &run->node->edges[i];
     if (!gradient)
@@ -131,8 +131,7 @@ int backward_send(struct backward *run, int i, struct tensor *gradient)
     return send(run, i, gradient, -1, 0);
 }
 
-int backward_send_part(struct backward *run, int i, struct tensor *gradient, int64_t dim,
-                       int64_t start)
+int backward_send_part(struct backward *run, int i, struct tensor *gradient, int dim, int64_t start)
 {
     return send(run, i, gradient, dim, start);
 }

@@ -127,7 +127,7 @@ struct tensor *op_slice(const struct tensor *x, int64_t dim, int64_t start, int6
 static int slice_backward(struct backward *run)
 {
     const int64_t *place = run->node->integers;
-    return backward_send_part(run, 0, run->gradient, place[0], place[1]);
+    return backward_send_part(run, 0, run->gradient, (int)place[0], place[1]);
 }
 
 struct tensor *tensor_slice(struct tensor *x, int dim, int64_t start, int64_t length)
