@@ -2,5 +2,4 @@
  * fails: schedule forward backward
  * whole: pipeline.c
  */
-#include __FILE__
-#include __FILE__
+#include "pipeline.c"
