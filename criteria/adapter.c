@@ -5,87 +5,7 @@
 #include <string.h>
 
 #include "assignment/finetune.h"
-#include "criteria/lora_fixture.h"
-
-/* ---- fixtures ---- */
-
-enum { MODELS = 2 };
-static const char *const model_names[MODELS] = {"the small model", "a nested model"};
-static const char *const saved_names[MODELS] = {"first.pt", "second.adapter"};
-
-/* The small model with adapters on "0" and "2"; the nested one (FLOAT64) on "encoder.proj" alone.
- */
-static struct module *adapted_model(uint64_t seed, int which)
-{
-    struct module *model = which == 0 ? small_model_lora() : nested_model(seed);
-    if (which == 1) {
-        struct module *base = module_get(model, "encoder.proj");
-        (void)module_set_requires_grad(model, false);
-        (void)module_replace(model, "encoder.proj", lora_linear_new(base, 3, 6));
-    }
-    draw_adapters(model, 1, seed, model_names[which]);
-    return model;
-}
-
-static struct named_tensors *adapters_of(const struct module *model)
-{
-    struct named_tensors *all = module_named_parameters(model), *adapters = named_tensors_new();
-    for (int i = 0; i < all->n; i++)
-        if (is_adapter(all->at[i].name))
-            (void)named_tensors_add(adapters, all->at[i].name, all->at[i].tensor);
-    return adapters;
-}
-
-/* What the files to load hold: other values than the model has. */
-static struct named_tensors *values_to_load(uint64_t seed, int which)
-{
-    struct module *model = adapted_model(seed, which);
-    draw_adapters(model, 1, seed, "values to load");
-    return adapters_of(model);
-}
-
-/* Ways to spoil a file for the small model. Those of the dictionary keep every other entry good,
- * and different from the model's. */
-static const struct bad_file {
-    const char *name, *what;
-    const char *error; /* NULL: any */
-} bad_files[] = {
-    {"missing-last.pt", "without 2.lora_B", "ValueError"},
-    {"missing-first.pt", "without 0.lora_A", "ValueError"},
-    {"extra.pt", "with an additional 1.lora_A", "ValueError"},
-    {"base-too.pt", "with an additional 0.base.weight", "ValueError"},
-    {"renamed.pt", "with 2.lora_C for 2.lora_B", "ValueError"},
-    {"one-row.pt", "whose last entry has one row of as many elements", "ValueError"},
-    {"flat.pt", "whose last entry has one dimension of as many elements", "ValueError"},
-    {"transposed.pt", "whose first entry has its sizes exchanged", "ValueError"},
-    {"taller.pt", "whose first entry has a row too many", "ValueError"},
-    {"empty-dictionary.pt", "with no entries", "ValueError"},
-    {"half.pt", "that ends in the middle", NULL},
-    {"tail.pt", "without its last 30 bytes", NULL},
-    {"corrupt.pt", "with damaged bytes in it", NULL},
-    {"text.pt", "that is a line of text", NULL},
-    {"nothing.pt", "of no bytes", NULL},
-    {"not-there.pt", "that does not exist", NULL},
-};
-enum {
-    MISSING_LAST,
-    MISSING_FIRST,
-    EXTRA,
-    BASE_TOO,
-    RENAMED,
-    ONE_ROW,
-    FLAT,
-    TRANSPOSED,
-    TALLER,
-    EMPTY_DICTIONARY,
-    HALF,
-    TAIL,
-    CORRUPT,
-    TEXT,
-    NOTHING,
-    NOT_THERE,
-    BAD_FILES
-};
+#include "criteria/adapter_cases.h"
 
 /* ---- making the files, in the subject ---- */
 
@@ -165,8 +85,8 @@ static void spoil_file(const char *good_path, const char *path, int how)
 
 static void make_bad_file(struct subject *s, int how)
 {
-    const char *path = subject_file(s, bad_files[how].name);
-    struct named_tensors *good = values_to_load(subject_seed(s), 0);
+    const char *path = subject_file(s, adapter_bad_files[how].name);
+    struct named_tensors *good = adapter_values(subject_seed(s), 0);
     if (how < HALF)
         (void)tensors_save(bad_dictionary(good, how), path);
     else if (how != NOT_THERE)
@@ -176,7 +96,7 @@ static void make_bad_file(struct subject *s, int how)
 /* In reverse: a file may hold its keys in any order. */
 static const char *make_good_file(struct subject *s, int which)
 {
-    struct named_tensors *values = values_to_load(subject_seed(s), which);
+    struct named_tensors *values = adapter_values(subject_seed(s), which);
     struct named_tensors *reversed = named_tensors_new();
     for (int i = values->n - 1; i >= 0; i--)
         (void)named_tensors_add(reversed, values->at[i].name, values->at[i].tensor);
@@ -190,9 +110,9 @@ static const char *make_good_file(struct subject *s, int which)
 static bool observe_save(struct subject *s, int which)
 {
     SCOPE;
-    struct module *model = module_to(adapted_model(subject_seed(s), which), subject_device(s));
-    int result = student(s, save_adapter)(model, subject_file(s, saved_names[which]));
-    if (call_failed(s, result < 0, "save_adapter of %s", model_names[which]))
+    struct module *model = module_to(adapter_model(subject_seed(s), which), subject_device(s));
+    int result = student(s, save_adapter)(model, subject_file(s, adapter_saved_names[which]));
+    if (call_failed(s, result < 0, "save_adapter of %s", adapter_model_names[which]))
         return false;
     observe_parameters(s, model, "saved %d", which);
     return true;
@@ -223,12 +143,13 @@ static bool observe_load(struct subject *s, int which)
 {
     SCOPE;
     const char *path = make_good_file(s, which);
-    struct module *model = module_to(adapted_model(subject_seed(s), which), subject_device(s));
+    struct module *model = module_to(adapter_model(subject_seed(s), which), subject_device(s));
     struct named_tensors *before = module_named_parameters(model);
     if (subject_went_wrong(s, "writing an adapter file"))
         return false;
     int result = student(s, load_adapter)(model, path);
-    if (call_failed(s, result < 0, "load_adapter of a good file for %s", model_names[which]))
+    if (call_failed(s, result < 0, "load_adapter of a good file for %s",
+                    adapter_model_names[which]))
         return false;
     observe_after_load(s, model, before, scope_printf("loaded %d", which));
     return true;
@@ -238,11 +159,11 @@ static bool observe_bad_load(struct subject *s, int how)
 {
     SCOPE;
     make_bad_file(s, how);
-    struct module *model = module_to(adapted_model(subject_seed(s), 0), subject_device(s));
+    struct module *model = module_to(adapter_model(subject_seed(s), 0), subject_device(s));
     struct named_tensors *before = module_named_parameters(model);
-    if (subject_went_wrong(s, "writing a file %s", bad_files[how].what))
+    if (subject_went_wrong(s, "writing a file %s", adapter_bad_files[how].what))
         return false;
-    int result = student(s, load_adapter)(model, subject_file(s, bad_files[how].name));
+    int result = student(s, load_adapter)(model, subject_file(s, adapter_bad_files[how].name));
     observe_error(s, "bad %d error", how);
     observe_int(s, result < 0, "bad %d said so", how);
     observe_after_load(s, model, before, scope_printf("bad %d", how));
@@ -277,11 +198,11 @@ static const char *names_of(const struct named_tensors *tensors)
 static bool judge_saved(struct judge *j, int which)
 {
     SCOPE;
-    const char *file = saved_names[which], *path = judge_file(j, 1, 0, file);
+    const char *file = adapter_saved_names[which], *path = judge_file(j, 1, 0, file);
     if (!path)
         return judge_fail(j, "save_adapter of %s wrote no file at the path it was given (%s)",
-                          model_names[which], file);
-    struct named_tensors *expected = adapters_of(adapted_model(judge_seed(j), which));
+                          adapter_model_names[which], file);
+    struct named_tensors *expected = adapters_of(adapter_model(judge_seed(j), which));
     struct named_tensors *saved = tensors_load(path);
     if (!saved) {
         judge_fail(j, "the file that save_adapter wrote (%s) cannot be read: %s", file,
@@ -320,7 +241,7 @@ static bool judge_save_without_adapters(struct judge *j, const struct observatio
 static bool judge_model(struct judge *j, const struct observations *o, const char *key, int which,
                         const struct named_tensors *adapters, const char *when)
 {
-    struct named_tensors *expected = module_named_parameters(adapted_model(judge_seed(j), which));
+    struct named_tensors *expected = module_named_parameters(adapter_model(judge_seed(j), which));
     for (int i = 0; i < expected->n; i++) {
         const char *name = expected->at[i].name;
         struct tensor *adapter = named_tensors_find(adapters, name);
@@ -339,8 +260,9 @@ static bool judge_load(struct judge *j, const struct observations *o, int which)
 {
     SCOPE;
     const char *key = scope_printf("loaded %d", which);
-    const char *when = scope_printf("load_adapter of a good file for %s", model_names[which]);
-    return judge_model(j, o, key, which, values_to_load(judge_seed(j), which), when) &&
+    const char *when =
+        scope_printf("load_adapter of a good file for %s", adapter_model_names[which]);
+    return judge_model(j, o, key, which, adapter_values(judge_seed(j), which), when) &&
            expect_true(j, o, scope_printf("%s same objects", key),
                        "after %s, the parameters are other objects: copy the values into those "
                        "that are there",
@@ -351,12 +273,12 @@ static bool judge_bad_load(struct judge *j, const struct observations *o, int ho
 {
     SCOPE;
     const char *key = scope_printf("bad %d", how);
-    const char *when = scope_printf("load_adapter of a file %s", bad_files[how].what);
-    return expect_raised(j, o, scope_printf("%s error", key), bad_files[how].error, NULL, "%s",
-                         when) &&
+    const char *when = scope_printf("load_adapter of a file %s", adapter_bad_files[how].what);
+    return expect_raised(j, o, scope_printf("%s error", key), adapter_bad_files[how].error, NULL,
+                         "%s", when) &&
            expect_true(j, o, scope_printf("%s said so", key),
                        "%s raises an error, but does not return -1", when) &&
-           judge_model(j, o, key, 0, adapters_of(adapted_model(judge_seed(j), 0)), when) &&
+           judge_model(j, o, key, 0, adapters_of(adapter_model(judge_seed(j), 0)), when) &&
            expect_true(j, o, scope_printf("%s same objects", key),
                        "after %s, the parameters are other objects than before", when);
 }
@@ -381,4 +303,4 @@ static bool judge(struct judge *j)
 
 CRITERION(adapter, .section = "finetune", .problem = "3.4", .order = 13, .points = 6,
           .title = "adapter save/load, rejection of incompatible files", .file = "finetune.c",
-          .observe = observe, .judge = judge);
+          .observe = observe, .judge = judge, .causes = adapter_causes);
