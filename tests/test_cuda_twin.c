@@ -8,6 +8,7 @@
 #include "runtime/autograd.h"
 #include "runtime/ops.h"
 #include "runtime/ops_internal.h"
+#include "runtime/optim.h"
 #include "runtime/rng.h"
 #include "runtime/scope.h"
 #include "tests/device.h"
@@ -502,6 +503,37 @@ START_TEST(training)
 }
 END_TEST
 
+/* Many parameters, on devices in turn, some without gradient. */
+START_TEST(optimizer)
+{
+    enum { LAYERS = 100, RUN = 40 };
+    SCOPE;
+    struct rng rng;
+    rng_seed(&rng, 1);
+    struct module *layers[LAYERS], *twins[LAYERS];
+    for (int i = 0; i < LAYERS; i++) {
+        enum dtype dtype = i % 30 == 29 ? FLOAT64 : FLOAT32;
+        twins[i] = linear_new(3 + i % 5, 4, dtype, CPU, &rng);
+        layers[i] = module_to(module_copy(twins[i]), i / RUN % 2 ? LAST_DEVICE : FIRST_DEVICE);
+    }
+    struct module *cpu = sequential_new(LAYERS, twins), *gpu = sequential_new(LAYERS, layers);
+    struct named_tensors *p = module_named_parameters(cpu), *q = module_named_parameters(gpu);
+    for (int i = 0; i < p->n; i++) {
+        struct tensor *x = p->at[i].tensor;
+        struct tensor *grad = tensor_uniform_(tensor_detach(tensor_clone(x)), -1, 1, &rng);
+        if (i % 17 == 16)
+            continue;
+        tensor_set_grad(x, grad);
+        tensor_set_grad(q->at[i].tensor, tensor_to(grad, tensor_device(q->at[i].tensor)));
+    }
+    ck_assert_int_eq(optimizer_step(sgd_new(cpu, 0.3)), 0);
+    ck_assert_int_eq(optimizer_step(sgd_new(gpu, 0.3)), 0);
+    for (int i = 0; i < p->n; i++)
+        check_close((struct twin){p->at[i].tensor, q->at[i].tensor}, ulps(FLOAT32, 2), 1,
+                    p->at[i].name);
+}
+END_TEST
+
 /* ---- errors ---- */
 
 START_TEST(a_device_that_is_not_there)
@@ -558,6 +590,7 @@ int main(void)
     tcase_add_loop_test(tests, source_may_change_after_transfer, 0, 2);
     tcase_add_test(tests, source_may_go_after_transfer);
     tcase_add_test(tests, training);
+    tcase_add_test(tests, optimizer);
     tcase_add_test(tests, a_device_that_is_not_there);
     tcase_add_test(tests, more_memory_than_there_is);
     tcase_add_test(tests, operands_on_two_devices);
