@@ -152,7 +152,8 @@ static const char *machine_fault(const struct build *build, const struct process
 static bool is_error(const char *line)
 {
     return strstr(line, ": error: ") || strstr(line, ": fatal error: ") ||
-           strstr(line, "undefined reference") || strstr(line, "multiple definition");
+           strstr(line, ": Error: ") || strstr(line, "undefined reference") ||
+           strstr(line, "multiple definition");
 }
 
 /* The first errors in the log, one per line; or its first line. */
@@ -165,6 +166,7 @@ static const char *first_errors(const char *log)
             errors = scope_printf("%s%s%s", errors, n ? "\n" : "", line);
             n++;
         }
+    log += strspn(log, "\n");
     return *errors ? errors : scope_printf("%.*s", (int)strcspn(log, "\n"), log);
 }
 

@@ -44,10 +44,12 @@ static bool is_allowed(const char *path, const char *folder, const char *home)
     return !is_in(real, home) && is_system_header(real);
 }
 
-/* After its list, gcc names headers without guards. */
-static bool begins_advice(const char *line)
+/* After its list, gcc names headers without guards: this line, and paths. */
+static bool is_advice(const char *line, bool *advice)
 {
-    return strcmp(line, "Multiple include guards may be useful for:") == 0;
+    if (strcmp(line, "Multiple include guards may be useful for:") == 0)
+        return *advice = true;
+    return *advice = *advice && !strchr(line, ':');
 }
 
 char *includes_take(const char *said, const char *folder, const char *home, const char **foreign)
@@ -58,10 +60,9 @@ char *includes_take(const char *said, const char *folder, const char *home, cons
     *foreign = NULL;
     while ((line = strsep(&rest, "\n"))) {
         const char *path = included(line);
-        advice = advice || begins_advice(line);
         if (path && !*foreign && !is_allowed(path, folder, home))
             *foreign = path;
-        if (!path && !advice && (*line || rest))
+        if (!path && !is_advice(line, &advice) && (*line || rest))
             end = stpcpy(stpcpy(end, line), "\n");
     }
     return kept;

@@ -290,9 +290,11 @@ START_TEST(compiler_warnings_are_in_the_log)
 }
 END_TEST
 
+/* At other levels no process can be started; tests/test_isolation.c has those. */
 START_TEST(a_daemon_is_gone_afterwards)
 {
     char source[9000];
+    setenv("GRADE_ISOLATION", "process", 1);
     snprintf(
         source, sizeof source,
         PROBE("int fd = open(\"%s\", O_CREAT | O_WRONLY, 0600);\n"
