@@ -1,6 +1,7 @@
 # make            build ./grade
 # make test       build and run the tests (TESTS="tensor dist" for some of them)
 # make bench      measure, beside PyTorch and gloo
+# make cuda-check does the CUDA device build, for the installed toolkit and for V100s? Needs no GPU
 # make clean      remove what was built
 #
 # VARIANT=asan|tsan|clang|posix ...   with sanitizers, with clang, without what only Linux has
@@ -124,7 +125,7 @@ $B/tests/%: $B/tests/%.o $(OBJECTS) | $(PLUGINS)
 	$(call say,LINK)$(CC) $(SANITIZE) $(EXPORT_SYMBOLS) -o $@ $^ $(LIBS) $(CHECK_LIBS)
 
 # These call the simulated CUDA runtime itself.
-SIM_TESTS := $(patsubst %,$B/tests/test_%,sim sim_libraries prediction)
+SIM_TESTS := $(patsubst %,$B/tests/test_%,sim sim_libraries)
 $(SIM_TESTS): $(filter $B/sim/runtime/sim/%,$(SIM_OBJECTS))
 $(SIM_TESTS:=.o): CFLAGS_EXTRA := -Iruntime/sim/include
 
@@ -134,9 +135,12 @@ test: $B/grade $(PLUGINS) $(patsubst %,$B/tests/test_%,$(filter-out %.sh %.py,$(
 bench: grade $(BENCH_PROGRAMS)
 	@PYTHON=$(PYTHON) scripts/bench.sh
 
+cuda-check:
+	@PYTHON=$(PYTHON) CC=$(CC) CUDA_HOME=$(CUDA_HOME) NVCC=$(NVCC) scripts/cuda_check.sh
+
 clean:
 	rm -rf build grade
 
 -include $(SIM_OBJECTS:.o=.d) $(CUDA_OBJECTS:.o=.d) $(OBJECTS:.o=.d) $(SUPPLIED_OBJECTS:.o=.d) $(TEST_PROGRAMS:=.d) $B/grade.d
-.PHONY: all test bench clean
+.PHONY: all test bench cuda-check clean
 .SECONDARY:
