@@ -1,5 +1,6 @@
 /* Takes a file that cannot be read for a good one.
  * fails: adapter
+ * cause: cannot be read
  */
 int load_adapter(struct module *model, const char *path)
 {

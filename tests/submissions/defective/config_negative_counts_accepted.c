@@ -1,5 +1,6 @@
 /* Accepts negative counts.
  * fails: config
+ * cause: negative counts
  */
 json_t *build_config(int world_size, int micro_batch, int accumulation, const char *precision)
 {

@@ -1,5 +1,6 @@
 /* Accepts counts of 0.
  * fails: config
+ * cause: counts of 0
  */
 json_t *build_config(int world_size, int micro_batch, int accumulation, const char *precision)
 {

@@ -1,5 +1,6 @@
 /* Clears the error of a failed all-reduce, and goes on.
  * fails: gradients
+ * cause: not checked
  */
 int average_gradients(struct module *model)
 {

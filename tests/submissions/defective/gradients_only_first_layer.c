@@ -1,5 +1,6 @@
 /* Only the parameters of the first layer.
  * fails: gradients
+ * cause: only the first
  */
 int average_gradients(struct module *model)
 {

@@ -1,5 +1,6 @@
 /* Only the last parameter.
  * fails: gradients
+ * cause: only the last
  */
 int average_gradients(struct module *model)
 {

@@ -1,5 +1,6 @@
 /* world_size + 1 lists, the last one empty.
  * fails: partitions
+ * cause: list too many
  */
 struct partitions *partition_indices(int64_t size, int world_size, uint64_t seed)
 {

@@ -1,5 +1,6 @@
 /* Refuses a size below world_size.
  * fails: partitions
+ * cause: below world_size
  */
 struct partitions *partition_indices(int64_t size, int world_size, uint64_t seed)
 {

@@ -1,5 +1,6 @@
 /* No more than 64 waves of 16 pairs.
  * fails: schedule
+ * cause: fixed size
  */
 struct schedule *clock_cycles(int microbatches, int stages)
 {

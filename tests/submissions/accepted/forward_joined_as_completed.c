@@ -1,0 +1,22 @@
+/* Joins the outputs in the order in which they come out of the last stage, which is theirs. */
+struct tensor *pipe_forward(struct pipe *pipe, struct tensor *inputs)
+{
+    struct tensors *batches = tensor_split(inputs, pipe->split_size);
+    struct schedule *schedule = batches ? clock_cycles(batches->n, pipe->stage_count) : NULL;
+    if (!schedule)
+        return NULL;
+    struct tensors *done = tensors_new(batches->n);
+    done->n = 0;
+    for (struct wave *w = schedule->at; w < schedule->at + schedule->n && !error_occurred(); w++) {
+        for (struct pair *p = w->at; p < w->at + w->n; p++)
+            workers_submit(pipe->workers, p->stage, turn_run,
+                           (struct turn){pipe->stages[p->stage], pipe->devices[p->stage],
+                                         batches->at[p->microbatch]});
+        for (struct pair *p = w->at; p < w->at + w->n; p++) {
+            batches->at[p->microbatch] = workers_receive(pipe->workers, p->stage);
+            if (p->stage == pipe->stage_count - 1)
+                done->at[done->n++] = batches->at[p->microbatch];
+        }
+    }
+    return error_occurred() ? NULL : tensor_cat(done);
+}

@@ -1,0 +1,16 @@
+/* Copies the whole model for every step.
+ * sim: dp_performance
+ */
+float train_step(struct module *model, struct optimizer *optimizer, struct tensor *inputs,
+                 struct tensor *targets, loss_fn *loss_fn)
+{
+    for (int i = 0; i < 40; i++) {
+        SCOPE;
+        module_copy(model);
+    }
+    optimizer_zero_grad(optimizer);
+    struct tensor *loss = loss_fn(module_forward(model, inputs), targets);
+    if (tensor_backward(loss) < 0 || average_gradients(model) < 0 || optimizer_step(optimizer) < 0)
+        return NAN;
+    return tensor_item(loss);
+}

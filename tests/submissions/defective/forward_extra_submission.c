@@ -1,0 +1,28 @@
+/* Ends every wave with a task more, to wait for the first stage.
+ * fails: forward
+ * cause: submit
+ */
+static struct tensor *nothing(void *environment)
+{
+    (void)environment;
+    return tensor_zeros(SHAPE(1), FLOAT32, CPU);
+}
+
+struct tensor *pipe_forward(struct pipe *pipe, struct tensor *inputs)
+{
+    struct tensors *batches = tensor_split(inputs, pipe->split_size);
+    struct schedule *schedule = batches ? clock_cycles(batches->n, pipe->stage_count) : NULL;
+    if (!schedule)
+        return NULL;
+    for (struct wave *w = schedule->at; w < schedule->at + schedule->n && !error_occurred(); w++) {
+        for (struct pair *p = w->at; p < w->at + w->n; p++)
+            workers_submit(pipe->workers, p->stage, turn_run,
+                           (struct turn){pipe->stages[p->stage], pipe->devices[p->stage],
+                                         batches->at[p->microbatch]});
+        for (struct pair *p = w->at; p < w->at + w->n; p++)
+            batches->at[p->microbatch] = workers_receive(pipe->workers, p->stage);
+        workers_submit(pipe->workers, 0, nothing, (int){0});
+        workers_receive(pipe->workers, 0);
+    }
+    return tensor_cat(batches);
+}

@@ -1,0 +1,17 @@
+/* Puts a new gradient in the place of the old one.
+ * fails: gradients
+ * cause: in place
+ */
+int average_gradients(struct module *model)
+{
+    struct named_tensors *parameters = module_named_parameters(model);
+    for (int i = 0; i < parameters->n; i++) {
+        struct tensor *grad = tensor_clone(tensor_grad(parameters->at[i].tensor));
+        if (grad && dist_all_reduce(grad, DIST_SUM) < 0)
+            return -1;
+        tensor_div_(grad, dist_world_size());
+        if (grad)
+            tensor_set_grad(parameters->at[i].tensor, grad);
+    }
+    return 0;
+}

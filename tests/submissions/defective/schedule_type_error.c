@@ -1,0 +1,14 @@
+/* Raises TypeError where ValueError is due.
+ * fails: schedule
+ * cause: ValueError
+ */
+struct schedule *clock_cycles(int microbatches, int stages)
+{
+    if (microbatches < 0 || stages < 1)
+        return raise_null(TypeError, "%d microbatches, %d stages", microbatches, stages);
+    struct schedule *schedule = schedule_new(microbatches ? microbatches + stages - 1 : 0, stages);
+    for (int j = 0; schedule && j < stages; j++)
+        for (int i = 0; i < microbatches; i++)
+            wave_add(&schedule->at[i + j], i, j);
+    return schedule;
+}

@@ -1,0 +1,14 @@
+/* The last wave first.
+ * fails: schedule
+ * cause: revers
+ */
+struct schedule *clock_cycles(int microbatches, int stages)
+{
+    if (microbatches < 0 || stages < 1)
+        return raise_null(ValueError, "%d microbatches, %d stages", microbatches, stages);
+    struct schedule *schedule = schedule_new(microbatches ? microbatches + stages - 1 : 0, stages);
+    for (int j = 0; schedule && j < stages; j++)
+        for (int i = 0; i < microbatches; i++)
+            wave_add(&schedule->at[schedule->n - 1 - i - j], i, j);
+    return schedule;
+}

@@ -1,0 +1,13 @@
+/* Reads the loss through a pointer, wherever it is.
+ * sim: updates dp_performance
+ * cause: tensor_item
+ */
+float train_step(struct module *model, struct optimizer *optimizer, struct tensor *inputs,
+                 struct tensor *targets, loss_fn *loss_fn)
+{
+    optimizer_zero_grad(optimizer);
+    struct tensor *loss = loss_fn(module_forward(model, inputs), targets);
+    if (tensor_backward(loss) < 0 || average_gradients(model) < 0 || optimizer_step(optimizer) < 0)
+        return NAN;
+    return *(float *)tensor_data(loss);
+}
