@@ -165,7 +165,8 @@ static bool judge(struct judge *j)
 static const struct hypothesis causes[] = {
     {"only the inputs get no gradient: the pipeline works on a detached copy of them",
      CONNECTION(.no_inputs = true)},
-    {"only the last stage gets gradients: what goes from stage to stage is detached",
+    {"only the last stage gets gradients: what goes from stage to stage is cut off from its graph "
+     "(detached, or copied as raw values)",
      CONNECTION(.only_last_stage = true)},
     {"the inputs get their gradient and the parameters none: the stages that run are copies of the "
      "pipe's, and it is the copies that get the gradients",

@@ -69,10 +69,28 @@ static bool judge(struct judge *j)
 
 /* ---- mistakes ---- */
 
-/* A mistake that shows in every object: whether this one has it. */
+/* A mistake that shows in every object: whether this one has it, and the only keys that are wrong
+ * by it. */
 struct mistake {
     bool (*made)(const json_t *config, const struct config_arguments *a);
+    const char *keys[2];
 };
+
+/* is_all - whether the object would be right but for the mistake */
+static bool is_all(struct judge *j, json_t *config, const struct config_arguments *a,
+                   const struct mistake *mistake)
+{
+    json_t *right = config_right(a);
+    for (int i = 0; i < 2 && mistake->keys[i]; i++) {
+        json_t *value = json_object_get(right, mistake->keys[i]);
+        if (value)
+            json_object_set(config, mistake->keys[i], value);
+        else
+            json_object_del(config, mistake->keys[i]);
+    }
+    json_decref(right);
+    return config_rules(j, config, a);
+}
 
 static bool made_always(struct judge *j, const void *with)
 {
@@ -82,7 +100,8 @@ static bool made_always(struct judge *j, const void *with)
         struct config_arguments a = config_case(judge_seed(j), i);
         const char *text = observed_text(judge_observations(j, 1, 0), scope_printf("config %d", i));
         json_t *config = text ? json_loads(text, 0, NULL) : NULL;
-        bool made = config && mistake->made(config, &a);
+        bool made =
+            json_is_object(config) && mistake->made(config, &a) && is_all(j, config, &a, mistake);
         json_decref(config);
         if (!made)
             return false;
@@ -194,39 +213,40 @@ static bool has_optimizer(const json_t *config, const struct config_arguments *a
            is_on(json_object_get(config, "scheduler"));
 }
 
-#define MADE(what) made_always, &(const struct mistake){what}, false
+#define MADE(what, ...) made_always, &(const struct mistake){what, {__VA_ARGS__}}, false
 #define TAKEN(set) cause_taken, &(const struct taken){"error", "", BAD_CASES, set, 0}, false
 
 static const struct hypothesis causes[] = {
     {"train_batch_size is micro_batch * accumulation: it lacks the factor world_size, for it "
      "counts "
      "the rows of all ranks (the world size)",
-     MADE(without_world)},
+     MADE(without_world, "train_batch_size")},
     {"train_batch_size is micro_batch * world_size: it lacks the factor accumulation, for it "
      "counts "
      "the rows of a whole optimizer step",
-     MADE(without_accumulation)},
+     MADE(without_accumulation, "train_batch_size")},
     {"train_batch_size is micro_batch alone: it is the product with accumulation and world_size",
-     MADE(only_micro_batch)},
+     MADE(only_micro_batch, "train_batch_size")},
     {"ZeRO stage 1 shares out the optimizer's state alone: stage 2, the gradients too, is asked "
      "for",
-     MADE(stage_1)},
+     MADE(stage_1, "zero_optimization")},
     {"ZeRO stage 3 shares out the parameters as well: stage 2, only gradients and the optimizer's "
      "state, is asked for",
-     MADE(stage_3)},
+     MADE(stage_3, "zero_optimization")},
     {"zero_optimization is missing or misspelt: the engine ignores keys that it does not know",
-     MADE(no_zero_section)},
+     MADE(no_zero_section, "zero_optimization")},
     {"zero_allow_untested_optimizer is missing or misspelt: the engine ignores keys that it does "
      "not "
      "know, and refuses an optimizer that it has not been tested with",
-     MADE(no_untested_flag)},
-    {"an offload to the CPU is configured: none is asked for", MADE(offloads)},
-    {"gradient_clipping is on, and would change the updates: it must be 0 or absent", MADE(clips)},
-    {"fp16 is enabled whatever the precision is: only \"fp16\" asks for it", MADE(fp16_on)},
-    {"fp16 is never enabled: \"fp16\" asks for {\"enabled\": true}", MADE(fp16_off)},
-    {"there is a bf16 section: neither precision asks for it", MADE(has_bf16)},
+     MADE(no_untested_flag, "zero_allow_untested_optimizer")},
+    {"an offload to the CPU is configured: none is asked for", MADE(offloads, "zero_optimization")},
+    {"gradient_clipping is on, and would change the updates: it must be 0 or absent",
+     MADE(clips, "gradient_clipping")},
+    {"fp16 is enabled whatever the precision is: only \"fp16\" asks for it", MADE(fp16_on, "fp16")},
+    {"fp16 is never enabled: \"fp16\" asks for {\"enabled\": true}", MADE(fp16_off, "fp16")},
+    {"there is a bf16 section: neither precision asks for it", MADE(has_bf16, "bf16", "bfloat16")},
     {"there is an optimizer or scheduler section: the engine is given its optimizer",
-     MADE(has_optimizer)},
+     MADE(has_optimizer, "optimizer", "scheduler")},
     {"no count is checked: each must be 1 at least", TAKEN(0x7f)},
     {"counts of 0 are not refused", TAKEN(0x15)},
     {"negative counts are not refused", TAKEN(0x6a)},

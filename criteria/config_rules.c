@@ -106,24 +106,37 @@ static bool rule_precision(const struct config_case *c)
            fail_key(c, "fp16", got, "{\"enabled\": true}");
 }
 
+bool config_rules(struct judge *j, const json_t *config, const struct config_arguments *a)
+{
+    struct config_case c = {j, config, a};
+    int64_t local = (int64_t)a->micro_batch * a->accumulation;
+    return rule_count(&c, "train_micro_batch_size_per_gpu", a->micro_batch) &&
+           rule_count(&c, "gradient_accumulation_steps", a->accumulation) &&
+           rule_count(&c, "train_batch_size", local * a->world_size) && rule_zero(&c) &&
+           rule_untested_optimizer(&c) && rule_clipping(&c) && rule_precision(&c) &&
+           rule_disabled(&c, "bf16") && rule_disabled(&c, "bfloat16") &&
+           rule_disabled(&c, "optimizer") && rule_disabled(&c, "scheduler");
+}
+
+json_t *config_right(const struct config_arguments *a)
+{
+    json_int_t whole = (json_int_t)a->micro_batch * a->accumulation * a->world_size;
+    return json_pack("{s:i, s:i, s:I, s:{s:i}, s:b, s:{s:b}}", "train_micro_batch_size_per_gpu",
+                     a->micro_batch, "gradient_accumulation_steps", a->accumulation,
+                     "train_batch_size", whole, "zero_optimization", "stage", 2,
+                     "zero_allow_untested_optimizer", true, "fp16", "enabled",
+                     strcmp(a->precision, "fp16") == 0);
+}
+
 bool config_judge(struct judge *j, const struct observations *o, const char *key,
                   const struct config_arguments *a)
 {
     SCOPE;
     const char *text = observed_text(o, key);
     json_t *config = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
-    if (!json_is_object(config)) {
-        json_decref(config);
-        return judge_fail(j, "%s does not give a JSON object", config_call_name(a));
-    }
-    struct config_case c = {j, config, a};
-    int64_t local = (int64_t)a->micro_batch * a->accumulation;
-    bool good = rule_count(&c, "train_micro_batch_size_per_gpu", a->micro_batch) &&
-                rule_count(&c, "gradient_accumulation_steps", a->accumulation) &&
-                rule_count(&c, "train_batch_size", local * a->world_size) && rule_zero(&c) &&
-                rule_untested_optimizer(&c) && rule_clipping(&c) && rule_precision(&c) &&
-                rule_disabled(&c, "bf16") && rule_disabled(&c, "bfloat16") &&
-                rule_disabled(&c, "optimizer") && rule_disabled(&c, "scheduler");
+    bool good = json_is_object(config)
+                    ? config_rules(j, config, a)
+                    : judge_fail(j, "%s does not give a JSON object", config_call_name(a));
     json_decref(config);
     return good;
 }

@@ -19,6 +19,11 @@ json_t *config_build(struct subject *s, const struct config_arguments *arguments
 /* config_observe - record the object, as JSON */
 void config_observe(struct subject *s, const json_t *config, const char *key);
 
+/* config_rules - whether the object is right for the arguments
+ * config_right - a right one. owns: the caller */
+bool config_rules(struct judge *j, const json_t *config, const struct config_arguments *arguments);
+json_t *config_right(const struct config_arguments *arguments);
+
 /* config_judge - the object recorded under `key` is right for the arguments. Keys that change
  * nothing are allowed: an explicit "none" offload, disabled sections, anything unknown. */
 bool config_judge(struct judge *j, const struct observations *o, const char *key,

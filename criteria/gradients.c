@@ -93,7 +93,8 @@ static void observe(struct subject *s)
 struct averaging {
     double (*factor)(int world_size);  /* what stands for the mean, as its multiple */
     bool (*reaches)(const char *name); /* the others keep the rank's own gradient */
-    bool parameters;                   /* the parameters are reduced, too */
+    enum { CALLS_ANY, CALLS_ONCE, CALLS_TWICE } calls;     /* of all-reduce, for a gradient */
+    bool parameters;                                       /* the parameters are reduced, too */
     enum { SAYS_SO, SAYS_NOTHING, SAYS_ANYTHING } failing; /* when an all-reduce fails */
 };
 
@@ -115,6 +116,17 @@ static bool judge_counts(struct judge *j, const struct observations *o, enum val
     return expect_int(j, o, scope_printf("%d unawaited", values), 0,
                       "the number of asynchronous collectives that nobody waited for "
                       "(work_wait)");
+}
+
+/* A bucket takes fewer calls than there are gradients; none takes more. */
+static bool has_calls(const struct observations *o, enum values values,
+                      const struct named_tensors *parameters, const struct averaging *how)
+{
+    int64_t gradients = 0;
+    for (int i = 0; i < parameters->n; i++)
+        gradients += tensor_grad(parameters->at[i].tensor) != NULL;
+    bool more = observed_int(o, scope_printf("%d all_reduce", values), 0) > gradients;
+    return how->calls == CALLS_ANY || more == (how->calls == CALLS_TWICE);
 }
 
 static bool judge_gradient(struct judge *j, const struct observations *o, enum values values,
@@ -150,7 +162,7 @@ static bool judge_values(struct judge *j, int world_size, int rank, enum values 
     if (how->reaches)
         own = backward_of(j, values, batch_shard(batch, rank, world_size));
     double factor = how->factor ? how->factor(world_size) : 1;
-    if (!judge_counts(j, o, values, world_size, rank))
+    if (!judge_counts(j, o, values, world_size, rank) || !has_calls(o, values, mean, how))
         return false;
     for (int i = 0; i < mean->n; i++) {
         const char *name = mean->at[i].name;
@@ -281,7 +293,10 @@ static const struct hypothesis causes[] = {
     {"every gradient is exactly world_size times the mean (2.000 times on 2 ranks, 3.000 times on "
      "3): "
      "it is summed over the ranks, but not divided by their number",
-     AVERAGING(.factor = world_times)},
+     AVERAGING(.factor = world_times, .calls = CALLS_ONCE)},
+    {"every gradient is exactly world_size times the mean, and there are more all-reduces than "
+     "gradients: they are summed twice, and divided once",
+     AVERAGING(.factor = world_times, .calls = CALLS_TWICE)},
     {"every gradient is the mean divided by world_size once more: it is divided twice",
      AVERAGING(.factor = divided_again)},
     {"the gradients are right on 2 ranks, and world_size / 2 times the mean on 1, 3 and 4: the sum "

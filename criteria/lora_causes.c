@@ -131,8 +131,8 @@ static unsigned changed_cases(struct judge *j)
 enum {
     NO_NAMES = 0x0001,
     TWICE = 0x0006,
-    UNKNOWN = 0x0448, /* "3", "2.weight", "proj" */
-    NO_LINEAR = 0x0810,
+    UNKNOWN = 0x0448,   /* "3", "2.weight", "proj" */
+    NO_LINEAR = 0x0a30, /* Tanh, Sequential, the model itself */
     RANK_0 = 0x0080,
     BAD_RANK = 0x0180,
     ADAPTED = 0x1000,
@@ -184,11 +184,14 @@ const struct hypothesis lora_causes[] = {
     {"a rank below 1 is not refused", TAKEN(BAD_RANK)},
     {"a rank below 1 is not looked for before the parameters are frozen", LATE(BAD_RANK)},
     {"rank 0 is not refused: rank < 1 must be", TAKEN(RANK_0)},
+    {"only 0 is refused as rank: a negative rank must be, too", TAKEN(BAD_RANK & ~RANK_0)},
+    {"a negative rank is not looked for: rank < 1 must be refused, before anything is frozen",
+     LATE(BAD_RANK & ~RANK_0)},
     {"rank 0 is not looked for before the parameters are frozen: rank < 1 must be refused",
      LATE(RANK_0)},
     {"a module that is not a Linear is not refused", TAKEN(NO_LINEAR)},
     {"a module that is not a Linear is not looked for, and only fails after others were replaced",
-     LATE(NO_LINEAR)},
+     LATE(NO_LINEAR | ADAPTED)},
     {"a Linear that is adapted already is not refused: its adapter would be adapted",
      TAKEN(ADAPTED)},
     {"a refused call has changed the model: every name must be checked before anything is frozen "

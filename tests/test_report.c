@@ -107,11 +107,13 @@ START_TEST(test_results)
 {
     open_report("r.json");
     write_text("r-logs/gradients.log", "x");
-    results[0] = (struct result){results[0].criterion, STATUS_PASSED, 0.12345, 0, NULL, NULL, NULL};
+    results[0] = (struct result){
+        .criterion = results[0].criterion, .status = STATUS_PASSED, .seconds = 0.12345};
     results[1].status = STATUS_TIMEOUT;
     results[1].returncode = -9;
     results[1].seconds = NAN;
     results[1].reason = (char *)"\x1B[31mlate\xFF\nsecond line";
+    results[1].cause = (char *)"likely cause: a\x1B[31msleep";
     results[1].log = report_log(&report, "gradients");
     results[1].measurements = json_pack("{s:f}", "median", 1.25);
     report_update(&report, &run, "complete", NULL);
@@ -133,6 +135,8 @@ START_TEST(test_results)
     ck_assert_int_eq(integer(second, "returncode"), -9);
     ck_assert_double_eq(json_real_value(json_object_get(second, "seconds")), 0);
     ck_assert_str_eq(text(second, "reason"), "late\xEF\xBF\xBD\nsecond line");
+    ck_assert_ptr_null(json_object_get(first, "cause"));
+    ck_assert_str_eq(text(second, "cause"), "likely cause: asleep");
     ck_assert_str_eq(text(second, "log"), results[1].log);
     const json_t *measured = json_object_get(second, "measurements");
     ck_assert_double_eq(json_real_value(json_object_get(measured, "median")), 1.25);
@@ -399,7 +403,10 @@ static const struct {
      NEEDS_NOTHING,
      "needs two GPUs: libcuda.so.1 not found"},
     {"cuda", {0}, NEEDS_TWO_GPUS, "needs two GPUs: 0 found"},
-    {"cuda", {1, {"NVIDIA H200"}, ""}, NEEDS_NOTHING, "needs two GPUs: 1 found, NVIDIA H200"},
+    {"cuda",
+     {.count = 1, .names = {"NVIDIA H200"}},
+     NEEDS_NOTHING,
+     "needs two GPUs: 1 found, NVIDIA H200"},
 };
 
 START_TEST(test_blocks)

@@ -9,7 +9,7 @@ it does, and what must come of it:
     hangs: ID...   must be `timeout`
     costs: ID...   must be either, as the machine's speed decides
     sim: ID...     must be `failed` where there are GPUs, real or simulated
-    cause: PHRASE  what the diagnosis should say (counted, not required)
+    cause: PHRASE  what the diagnosis must say where it calls a cause likely; counted where it says it
     says: PHRASE   what the first criterion's reason must say
     file: NAME.c   the student's file, where no function's name tells it
     whole: NAME.c  the entry is all of that file

@@ -115,7 +115,10 @@ class Verdict:
         first = self.reasons.get(entry.intended(), "")
         if "says" in entry.keys and first and entry.keys["says"] not in first:
             self.other.append(f"{entry.intended()} does not say: {entry.keys['says']}")
-        self.cause_named = "cause" in entry.keys and entry.keys["cause"] in first
+        cause = next((c.get("cause") or "" for c in criteria if c["id"] == entry.intended()), "")
+        self.cause_named = "cause" in entry.keys and entry.keys["cause"] in cause
+        if cause.startswith("likely cause") and "cause" in entry.keys and not self.cause_named:
+            self.other.append(f"a wrong cause, not \"{entry.keys['cause']}\": {cause}")
 
     def escaped(self):
         return bool(self.missed) and not self.reasons
