@@ -78,21 +78,38 @@ bool zero_observe(struct subject *s, enum values values, const json_t *config, l
 
 /* ---- judging ---- */
 
-static bool judge_losses(struct judge *j, enum values values, int step, struct batch batch,
-                         struct module *model, loss_fn *loss_fn)
+static struct tensor *loss_of(const struct zero_loss *loss, struct module *model,
+                              struct batch batch)
 {
-    for (int rank = 0; rank < ZERO_WORLD; rank++) {
-        for (int m = 0; m < ZERO_ACCUMULATION; m++) {
-            struct batch microbatch = microbatch_of(batch, rank, m);
-            double loss =
-                tensor_item(loss_fn(module_forward(model, microbatch.inputs), microbatch.targets));
+    struct tensor *output = module_forward(model, batch.inputs);
+    return loss->swapped ? loss->function(batch.targets, output)
+                         : loss->function(output, batch.targets);
+}
+
+/* given_loss - what a rank gives for its microbatch m of the batch */
+static double given_loss(const struct zero_loss *loss, struct module *model, struct batch batch,
+                         int rank, int m)
+{
+    double sum = 0;
+    if (loss->gives != GIVES_MEAN)
+        return tensor_item(loss_of(loss, model, microbatch_of(batch, rank, m))) /
+               (loss->gives == GIVES_PER_ACCUMULATION ? ZERO_ACCUMULATION : 1);
+    for (int r = 0; r < ZERO_WORLD; r++)
+        sum += tensor_item(loss_of(loss, model, microbatch_of(batch, r, m)));
+    return sum / ZERO_WORLD;
+}
+
+static bool judge_losses(struct judge *j, enum values values, int step, struct batch batch,
+                         struct module *model, const struct zero_loss *loss)
+{
+    for (int rank = 0; rank < ZERO_WORLD; rank++)
+        for (int m = 0; m < ZERO_ACCUMULATION; m++)
             if (!expect_number(j, judge_observations(j, ZERO_WORLD, rank),
-                               scope_printf("%d loss %d %d", values, step, m), loss, 2e-4, 2e-6,
+                               scope_printf("%d loss %d %d", values, step, m),
+                               given_loss(loss, model, batch, rank, m), 2e-4, 2e-6,
                                "the local loss of step %d, microbatch %d (%s)", step + 1, m + 1,
                                values_name(values)))
                 return false;
-        }
-    }
     return true;
 }
 
@@ -139,14 +156,15 @@ static bool judge_stats(struct judge *j, const struct observations *o, enum valu
 }
 
 static bool judge_step(struct judge *j, enum values values, int step, struct module *model,
-                       struct optimizer *optimizer, loss_fn *loss_fn)
+                       struct optimizer *optimizer, const struct zero_loss *loss)
 {
     SCOPE;
     struct batch batch = batch_cast(step_batch(values, judge_seed(j), step), FLOAT64);
-    if (!judge_losses(j, values, step, batch, model, loss_fn))
+    if (!judge_losses(j, values, step, batch, model, loss))
         return false;
     optimizer_zero_grad(optimizer);
-    (void)tensor_backward(loss_fn(module_forward(model, batch.inputs), batch.targets));
+    double factor = loss->factor != 0 ? loss->factor : 1;
+    (void)tensor_backward(tensor_scale(loss_of(loss, model, batch), factor));
     (void)optimizer_step(optimizer);
     for (int rank = 0; rank < ZERO_WORLD; rank++)
         if (!judge_parameters(j, judge_observations(j, ZERO_WORLD, rank), values, step, model))
@@ -154,13 +172,13 @@ static bool judge_step(struct judge *j, enum values values, int step, struct mod
     return true;
 }
 
-bool zero_judge(struct judge *j, enum values values, loss_fn *loss_fn)
+bool zero_judge(struct judge *j, enum values values, const struct zero_loss *loss)
 {
     SCOPE;
     struct module *model = module_cast(zero_model(values, judge_seed(j)), FLOAT64);
     struct optimizer *optimizer = sgd_new(model, learning_rate);
     for (int step = 0; step < ZERO_STEPS; step++)
-        if (!judge_step(j, values, step, model, optimizer, loss_fn))
+        if (!judge_step(j, values, step, model, optimizer, loss))
             return false;
     for (int rank = 0; rank < ZERO_WORLD; rank++)
         if (!judge_stats(j, judge_observations(j, ZERO_WORLD, rank), values, model))

@@ -17,6 +17,13 @@ typedef float zero_train_fn(struct engine *engine, struct tensor *inputs, struct
 bool zero_observe(struct subject *s, enum values values, const json_t *config, loss_fn *loss,
                   zero_train_fn *train, const char *who);
 
-/* zero_judge - compare that, on both ranks, with one process that has the whole batch */
-bool zero_judge(struct judge *j, enum values values, loss_fn *loss);
+/* zero_judge - compare that, on both ranks, with one process that has the whole batch, and the loss
+ * of which does this; all zero for the right way, else a mistake to be tested */
+struct zero_loss {
+    loss_fn *function;
+    bool swapped;  /* its arguments */
+    double factor; /* of what goes backward; 0: 1 */
+    enum { GIVES_LOCAL, GIVES_PER_ACCUMULATION, GIVES_MEAN } gives;
+};
+bool zero_judge(struct judge *j, enum values values, const struct zero_loss *loss);
 #endif

@@ -34,7 +34,8 @@ static bool judge(struct judge *j)
     for (int rank = 0; rank < ZERO_WORLD; rank++)
         if (!config_judge(j, judge_observations(j, ZERO_WORLD, rank), "config", &arguments))
             return false;
-    return zero_judge(j, PUBLIC_VALUES, mse_loss) && zero_judge(j, DRAWN_VALUES, mse_loss);
+    const struct zero_loss loss = {.function = mse_loss};
+    return zero_judge(j, PUBLIC_VALUES, &loss) && zero_judge(j, DRAWN_VALUES, &loss);
 }
 
 CRITERION(zero_runtime, .section = "finetune", .problem = "3.1", .order = 10, .points = 4,

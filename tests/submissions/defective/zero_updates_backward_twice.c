@@ -1,5 +1,6 @@
 /* Calls engine_backward twice.
  * fails: zero_updates
+ * cause: called twice
  */
 float train_microbatch(struct engine *engine, struct tensor *inputs, struct tensor *targets,
                        loss_fn *loss_fn)

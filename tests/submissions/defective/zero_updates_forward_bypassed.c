@@ -1,5 +1,6 @@
 /* Reaches into the engine, and calls the model itself.
  * fails: zero_updates
+ * cause: engine_forward
  */
 float train_microbatch(struct engine *engine, struct tensor *inputs, struct tensor *targets,
                        loss_fn *loss_fn)

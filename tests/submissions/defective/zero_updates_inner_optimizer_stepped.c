@@ -1,5 +1,6 @@
 /* Reaches into the engine, and steps its optimizer as well.
  * fails: zero_updates
+ * cause: inside the engine
  */
 struct inside {
     struct module *model;

@@ -1,5 +1,6 @@
 /* Multiplies the loss by the number of ranks.
  * fails: zero_updates
+ * cause: world size
  */
 float train_microbatch(struct engine *engine, struct tensor *inputs, struct tensor *targets,
                        loss_fn *loss_fn)
