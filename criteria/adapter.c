@@ -127,7 +127,7 @@ static void observe_save_without_adapters(struct subject *s)
     observe_int(s, result < 0, "none: said so");
 }
 
-/* Parameters, and whether they are still the objects they were. */
+/* Grad mode, parameters, and whether they are still the objects they were. */
 static void observe_after_load(struct subject *s, struct module *model,
                                const struct named_tensors *before, const char *key)
 {
@@ -135,6 +135,7 @@ static void observe_after_load(struct subject *s, struct module *model,
     bool same = now->n == before->n;
     for (int i = 0; same && i < now->n; i++)
         same = now->at[i].tensor == before->at[i].tensor;
+    observe_int(s, grad_set_enabled(true), "%s grad mode", key);
     observe_int(s, same, "%s same objects", key);
     observe_parameters(s, model, "%s", key);
 }
@@ -253,7 +254,8 @@ static bool judge_model(struct judge *j, const struct observations *o, const cha
             return judge_fail(j, "after %s, %s %s", when, name,
                               trains ? "no longer requires grad" : "requires grad");
     }
-    return true;
+    return expect_true(j, o, scope_printf("%s grad mode", key),
+                       "after %s, grad mode is off: NO_GRAD switches it on again by itself", when);
 }
 
 static bool judge_load(struct judge *j, const struct observations *o, int which)

@@ -4,7 +4,8 @@
 #include "criteria/fixture.h"
 
 static const struct config_arguments fixed_cases[] = {
-    {2, 2, 2, "fp32"}, {2, 4, 1, "fp16"}, {1, 1, 1, "fp32"}, {8, 3, 5, "fp16"}, {4, 16, 7, "fp32"},
+    {2, 2, 2, "fp32"}, {2, 4, 1, "fp16"},  {1, 1, 1, "fp32"},
+    {8, 3, 5, "fp16"}, {4, 16, 7, "fp32"}, {4096, 4096, 1024, "fp32"}, /* more than 32 bits hold */
 };
 enum { FIXED_CASES = sizeof fixed_cases / sizeof *fixed_cases, DRAWN_CASES = 6 };
 enum { CASES = FIXED_CASES + DRAWN_CASES };

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* The public cases; sizes that tell wrong ways to deal apart; the seeds 19 and 20, and 19 again;
- * large ones, the last of which overflows 32 bits in rank * size; drawn ones. */
+/* The public cases; sizes that tell wrong ways to deal apart; the seeds 19, 19 again, 20, and 19
+ * once more; large ones, the last of which overflows 32 bits in rank * size; drawn ones. */
 static const struct partition_case fixed_cases[] = {
     {0, 3, PARTITION_SEED},
     {2, 5, PARTITION_SEED},
@@ -14,6 +14,7 @@ static const struct partition_case fixed_cases[] = {
     {17, 2, PARTITION_SEED},
     {1, 1, PARTITION_SEED},
     {3, 8, PARTITION_SEED},
+    {100, 3, 19},
     {100, 3, 19},
     {100, 3, 20},
     {100, 3, 19},

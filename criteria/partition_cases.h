@@ -11,7 +11,7 @@ struct partition_case {
     int world_size;
     uint64_t seed;
 };
-enum { SEED_19 = 9, SEED_20 = 10, SEED_19_AGAIN = 11, PARTITION_CASES = 25 };
+enum { SEED_19 = 9, SEED_19_AGAIN, SEED_20, SEED_19_LATER, PARTITION_CASES = 26 };
 struct partition_case partition_case(uint64_t run_seed, int index);
 
 /* Bad arguments: "error I". */

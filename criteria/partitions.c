@@ -179,6 +179,34 @@ static bool judge_shuffle(struct judge *j, struct partition_case c, const int64_
                       partition_name(c));
 }
 
+/* together - how many pairs of neighbours, k and k + 1, are in the same list; sizes are right */
+static int64_t together(struct partition_case c, const int64_t *indices)
+{
+    int *owner = scope_alloc((size_t)c.size * sizeof *owner);
+    int64_t n = 0, at = 0;
+    for (int r = 0; r < c.world_size; r++)
+        for (int64_t i = 0; i < c.size / c.world_size + (r < c.size % c.world_size); i++)
+            owner[indices[at++]] = r;
+    for (int64_t k = 1; k < c.size; k++)
+        n += owner[k] == owner[k - 1];
+    return n;
+}
+
+/* Neighbours come together by chance, one pair in world_size. Where they nearly always do, or
+ * never, every rank has the same indices whatever the seed, and only their order within a list
+ * changes. */
+static bool judge_mixing(struct judge *j, struct partition_case c, const int64_t *indices)
+{
+    bool judged = c.world_size > 1 && c.size >= 32 && c.size / c.world_size >= 16;
+    int64_t n = judged ? together(c, indices) : 1;
+    return !judged || (n > 0 && 10 * n < 9 * c.size) ||
+           judge_fail(j,
+                      "%s shuffles only within the lists: every rank has %s, whatever the seed; "
+                      "shuffle all indices before they are dealt",
+                      partition_name(c),
+                      n ? "a block of neighbouring indices" : "every world_size-th index");
+}
+
 static bool judge_case(struct judge *j, const struct observations *o, int at)
 {
     SCOPE;
@@ -186,13 +214,14 @@ static bool judge_case(struct judge *j, const struct observations *o, int at)
     int64_t n;
     const int64_t *indices = observed_ints(o, scope_printf("indices %d", at), &n);
     return judge_sizes(j, o, c, at) && judge_completeness(j, c, indices, n) &&
-           judge_shuffle(j, c, indices);
+           judge_shuffle(j, c, indices) && judge_mixing(j, c, indices);
 }
 
 static bool judge_seeds(struct judge *j, const struct observations *o)
 {
     const char *key = scope_printf("indices %d", SEED_19);
-    if (!same_ints(o, key, o, scope_printf("indices %d", SEED_19_AGAIN)))
+    if (!same_ints(o, key, o, scope_printf("indices %d", SEED_19_AGAIN)) ||
+        !same_ints(o, key, o, scope_printf("indices %d", SEED_19_LATER)))
         return judge_fail(j, "partition_indices(100, 3, 19), called twice, gives two results");
     if (same_ints(o, key, o, scope_printf("indices %d", SEED_20)))
         return judge_fail(j, "partition_indices(100, 3, seed) gives the same for the seeds 19 and "
