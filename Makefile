@@ -114,7 +114,7 @@ $B/cuda/%.o: %.c Makefile
 
 $B/cuda/%.o: %.cu Makefile
 	@mkdir -p $(@D)
-	$(call say,NVCC)$(NVCC) -std=c++17 -O3 $(GENCODE) -I. -Xcompiler -Wall,-fPIC,-fvisibility=hidden \
+	$(call say,NVCC)$(NVCC) -std=c++17 -O3 $(GENCODE) -I. -Xcompiler -Wall,-fPIC,-fvisibility=hidden,-fno-exceptions,-fno-threadsafe-statics \
 		-MMD -MP -c -o $@ $<
 
 $B/cuda.so: $(CUDA_OBJECTS)

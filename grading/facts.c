@@ -70,7 +70,19 @@ static json_t *blas_json(void)
 #endif
 }
 
-static json_t *versions_json(const struct utsname *machine)
+/* "12.4"; null for none */
+static json_t *cuda_version_json(int version)
+{
+    return version ? json_sprintf("%d.%d", version / 1000, version % 1000 / 10) : json_null();
+}
+
+static json_t *nccl_version_json(int version)
+{
+    return version ? json_sprintf("%d.%d.%d", version / 10000, version / 100 % 100, version % 100)
+                   : json_null();
+}
+
+static json_t *versions_json(const struct utsname *machine, const struct gpus *gpus)
 {
     json_t *versions = json_object();
     report_put(versions, "grade", json_string(GRADE_VERSION));
@@ -81,6 +93,9 @@ static json_t *versions_json(const struct utsname *machine)
     report_put(versions, "libzip", report_text(zip_libzip_version()));
     report_put(versions, "nettle",
                json_sprintf("%d.%d", nettle_version_major(), nettle_version_minor()));
+    report_put(versions, "cuda_driver", cuda_version_json(gpus->driver));
+    report_put(versions, "cuda", cuda_version_json(gpus->toolkit));
+    report_put(versions, "nccl", nccl_version_json(gpus->nccl));
     report_put(versions, "system",
                json_sprintf("%s %s %s", machine->sysname, machine->release, machine->machine));
     return versions;
@@ -116,7 +131,7 @@ json_t *facts_json(const struct options *options, const struct run *run,
     report_put(facts, "isolation",
                json_string(isolation_name(isolation_probe(run->home, run->folder))));
     report_put(facts, "gpu_names", gpu_names_json(gpus));
-    report_put(facts, "versions", versions_json(&machine));
+    report_put(facts, "versions", versions_json(&machine, gpus));
     report_put(facts, "submission", report_text(options->submission));
     report_put(facts, "source_sha256", hashes_json(submission));
     report_put(facts, "section", json_string(options->section));

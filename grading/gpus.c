@@ -7,18 +7,21 @@
 #include <unistd.h>
 
 #include "grading/fault.h"
+#include "grading/home.h"
 #include "grading/probe.h"
-#include "runtime/tensor.h"
+#include "runtime/error.h"
+#include "runtime/plugin.h"
 
 enum { PROBE_MS = 30 * 1000, GPUS_NEEDED = 2 };
 
-/* The four calls of the driver that are needed. They are its stable interface: no header of CUDA is
+/* The calls of the driver that are needed. They are its stable interface: no header of CUDA is
  * wanted for them. source: CUDA driver API */
 struct driver {
     int (*init)(unsigned flags);
     int (*count)(int *count);
     int (*get)(int *device, int index);
     int (*name)(char *name, int length, int device);
+    int (*version)(int *version);
 };
 
 static bool driver_open(struct driver *driver)
@@ -30,7 +33,8 @@ static bool driver_open(struct driver *driver)
     *(void **)&driver->count = dlsym(library, "cuDeviceGetCount");
     *(void **)&driver->get = dlsym(library, "cuDeviceGet");
     *(void **)&driver->name = dlsym(library, "cuDeviceGetName");
-    return driver->init && driver->count && driver->get && driver->name;
+    *(void **)&driver->version = dlsym(library, "cuDriverGetVersion");
+    return driver->init && driver->count && driver->get && driver->name && driver->version;
 }
 
 static void ask_driver(struct gpus *gpus)
@@ -50,12 +54,34 @@ static void ask_driver(struct gpus *gpus)
             driver.name(gpus->names[gpus->count], GPU_NAME_BYTES, device) == 0)
             gpus->count++;
     }
+    driver.version(&gpus->driver);
+}
+
+/* Loading it does not touch a GPU. */
+static void ask_device(struct gpus *gpus)
+{
+    char *path = format_or_fault("%s/" BUILD_FOLDER "/cuda.so", home_find());
+    if (access(path, R_OK) < 0) {
+        snprintf(gpus->no_device, sizeof gpus->no_device,
+                 "this build of grade has no CUDA device: make found no CUDA toolkit");
+        return;
+    }
+    if (plugin_load(path) < 0) {
+        snprintf(gpus->no_device, sizeof gpus->no_device, "%s", error_message(error_pending()));
+        return;
+    }
+    const struct dist_backend *nccl = plugin_current()->collectives;
+    const char *missing = nccl->available();
+    gpus->toolkit = plugin_current()->toolkit;
+    snprintf(gpus->no_nccl, sizeof gpus->no_nccl, "%s", missing ? missing : "");
+    gpus->nccl = missing ? 0 : nccl->version();
 }
 
 static void answer(void)
 {
     struct gpus gpus = {0};
     ask_driver(&gpus);
+    ask_device(&gpus);
     if (write(1, &gpus, sizeof gpus) != sizeof gpus)
         _exit(1);
 }
@@ -81,16 +107,6 @@ static bool two_v100s(const struct gpus *gpus)
     return strstr(gpus->names[0], "V100") && strstr(gpus->names[1], "V100");
 }
 
-/* device_built - whether this build has a CUDA device */
-static bool device_built(void)
-{
-#ifdef WITH_CUDA
-    return true;
-#else
-    return false;
-#endif
-}
-
 static char *block_on_any(const struct gpus *gpus)
 {
     if (gpus->reason[0])
@@ -98,9 +114,13 @@ static char *block_on_any(const struct gpus *gpus)
     if (gpus->count < GPUS_NEEDED)
         return format_or_fault("needs two GPUs: %d found%s%s", gpus->count, gpus->count ? ", " : "",
                                gpus->names[0]);
-    if (!device_built())
-        return format_or_fault("this build of grade has no CUDA device");
-    return NULL;
+    return gpus->no_device[0] ? format_or_fault("%s", gpus->no_device) : NULL;
+}
+
+/* needs_nccl - the ranks' speedup: by the host, as all else that ranks do can be, there is none */
+static bool needs_nccl(const struct criterion *criterion)
+{
+    return criterion->speedup && criterion->worlds[0] > 1;
 }
 
 static char *block_on_cuda(const struct gpus *gpus, const struct criterion *criterion)
@@ -111,6 +131,8 @@ static char *block_on_cuda(const struct gpus *gpus, const struct criterion *crit
     if (criterion->needs == NEEDS_TWO_V100S && !two_v100s(gpus))
         return format_or_fault("needs two V100 GPUs: found %s and %s", gpus->names[0],
                                gpus->names[1]);
+    if (needs_nccl(criterion) && gpus->no_nccl[0])
+        return format_or_fault("needs NCCL: %s", gpus->no_nccl);
     return NULL;
 }
 
@@ -135,5 +157,5 @@ bool gpus_measurable(const struct gpus *gpus, const char *device, const struct c
 
 bool gpus_usable(const struct gpus *gpus)
 {
-    return device_built() && gpus->count >= GPUS_NEEDED;
+    return !gpus->no_device[0] && gpus->count >= GPUS_NEEDED;
 }

@@ -11,10 +11,17 @@ struct gpus {
     int count;
     char names[GPUS_MAX][GPU_NAME_BYTES];
     bool simulated;
-    char reason[160]; /* why there are none: "libcuda.so.1 not found"; "" otherwise */
+    char reason[160];    /* why there are none: "libcuda.so.1 not found"; "" otherwise */
+    char no_device[200]; /* why grade cannot use them; "" otherwise */
+    char no_nccl[200];   /* why they cannot communicate directly; "" otherwise */
+
+    /* Versions as they number them, of the driver, of what grade's CUDA device was built with, and
+     * of NCCL: 12040, 22105; 0 for what there is not. */
+    int driver, toolkit, nccl;
 };
 
-/* gpus_probe - ask the CUDA driver, in a short-lived process: the caller's own never touches it
+/* gpus_probe - ask the CUDA driver and grade's CUDA device, in a short-lived process: the caller's
+ * own never touches them
  * errors: none; what goes wrong is the reason why there are no GPUs */
 void gpus_probe(struct gpus *gpus);
 
@@ -31,6 +38,6 @@ char *gpus_block(const struct gpus *gpus, const char *device, const struct crite
 bool gpus_measurable(const struct gpus *gpus, const char *device,
                      const struct criterion *criterion);
 
-/* gpus_usable - whether "auto" means cuda: this build has the device, and there are two GPUs */
+/* gpus_usable - whether "auto" means cuda: the device can be used, and there are two GPUs */
 bool gpus_usable(const struct gpus *gpus);
 #endif

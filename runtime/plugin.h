@@ -13,8 +13,10 @@ enum { DIST_ID_BYTES = 128, DIST_IDENTITY_BYTES = 128 };
 struct dist_backend {
     const char *name;
 
-    /* available - whether its library is here. returns: NULL, or what is missing */
+    /* available - whether its library is here. returns: NULL, or what is missing
+     * version - of that library, as it numbers them; 0 if there is none */
     const char *(*available)(void);
+    int (*version)(void);
 
     /* identify - text that the same device alone has, whoever asks. errors: -1 */
     int (*identify)(int device, char text[DIST_IDENTITY_BYTES]);
@@ -37,6 +39,7 @@ struct dist_backend {
 
 struct device_plugin {
     const char *name; /* "cuda", "sim" */
+    int toolkit;      /* what it was built with, as CUDA numbers it: 12040 */
     const struct device_table *table;
     const struct dist_backend *collectives;
 

@@ -35,6 +35,11 @@ has_all() {
 # called FILE... - the functions of CUDA and cuBLAS that the objects or libraries leave undefined
 called() { nm -u "$@" | awk '{print $NF}' | sed 's/@.*//' | grep -E '^(cuda|cublas)' | sort -u; }
 
+# called_else FILE - what a library leaves undefined besides those, and the C library's
+called_else() {
+    nm -D -u "$1" | awk '$1 == "U" {print $2}' | grep -vE '@(GLIBC|GCC)|^(__)?(cuda|cublas)' | sort -u
+}
+
 # nccl_calls - those of NCCL, which are looked up by name
 nccl_calls() { sed -n 's/^ *X(\(nccl[A-Za-z]*\)).*/\1/p' runtime/cuda/nccl_library.h; }
 
@@ -47,6 +52,8 @@ if [ -n "$nvcc" ]; then
     make --no-print-directory build/release/cuda.so >/dev/null || die "cuda.so does not build"
     has_all "the installed toolkit" "$(called -D build/release/cuda.so)" \
         "$home"/lib64/lib{cudart,cublas}.so
+    make --no-print-directory grade >/dev/null || die "grade does not build"
+    has_all "grade" "$(called_else build/release/cuda.so)" build/release/grade
     architectures=$("$nvcc" --list-gpu-arch | tr '\n' ' ')
     version=$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')
     nccl="without NCCL"

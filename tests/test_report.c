@@ -389,6 +389,8 @@ END_TEST
 
 /* ---- what is blocked ---- */
 
+#define V100 "Tesla V100-SXM2-16GB"
+
 static const struct {
     const char *device;
     struct gpus gpus;
@@ -407,11 +409,30 @@ static const struct {
      {.count = 1, .names = {"NVIDIA H200"}},
      NEEDS_NOTHING,
      "needs two GPUs: 1 found, NVIDIA H200"},
+    {"cuda",
+     {.count = 2, .names = {V100, V100}, .no_device = "libcublas.so.12: cannot open it"},
+     NEEDS_NOTHING,
+     "libcublas.so.12: cannot open it"},
+    {"cuda", {.count = 2, .names = {V100, V100}}, NEEDS_TWO_V100S, NULL},
+    {"cuda",
+     {.count = 2, .names = {V100, "NVIDIA H200"}},
+     NEEDS_TWO_V100S,
+     "needs two V100 GPUs: found " V100 " and NVIDIA H200"},
+    {"cuda", {.count = 2, .names = {"A100", "A100"}, .no_nccl = "absent"}, NEEDS_TWO_GPUS, NULL},
+    {"cuda",
+     {.count = 2, .names = {V100, V100}, .no_nccl = "libnccl.so.2: cannot open it"},
+     NEEDS_TWO_V100S,
+     "needs NCCL: libnccl.so.2: cannot open it"},
+    {"sim", {.count = 2, .simulated = true}, NEEDS_TWO_V100S, NULL},
 };
 
+/* A speedup of ranks, where V100s are needed. */
 START_TEST(test_blocks)
 {
-    const struct criterion criterion = {.id = "x", .needs = blocks[_i].needs};
+    const struct criterion criterion = {.id = "x",
+                                        .needs = blocks[_i].needs,
+                                        .speedup = blocks[_i].needs == NEEDS_TWO_V100S,
+                                        .worlds = {2}};
     char *reason = gpus_block(&blocks[_i].gpus, blocks[_i].device, &criterion);
     ck_assert_pstr_eq(reason, blocks[_i].reason);
     free(reason);
@@ -426,6 +447,9 @@ START_TEST(test_probe)
     ck_assert_int_ge(gpus.count, 0);
     ck_assert_int_le(gpus.count, GPUS_MAX);
     ck_assert(gpus.count == 0 || gpus.reason[0] == '\0');
+    if (gpus.toolkit == 0) /* what was built can be loaded */
+        ck_assert_str_eq(gpus.no_device,
+                         "this build of grade has no CUDA device: make found no CUDA toolkit");
     for (int i = 0; i < gpus.count; i++)
         ck_assert_str_ne(gpus.names[i], "");
 }

@@ -7,12 +7,12 @@
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 
-#include "runtime/device_internal.h"
-#include "runtime/loop.h"
-
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#include "runtime/device_internal.h"
+#include "runtime/loop.h"
 
 /* launch_unary, launch_binary - as in device_internal.h; operand 0 is the output
  * launch_copy - operand 0 = operand 1. launch_fill - operand 0 = k */

@@ -342,6 +342,7 @@ static void close_connection(void *connection_)
 const struct dist_backend nccl_backend = {
     .name = "NCCL",
     .available = nccl_available,
+    .version = nccl_version,
     .identify = identify,
     .new_id = new_id,
     .connect = connect_ranks,
@@ -356,6 +357,7 @@ const struct dist_backend nccl_backend = {
 const struct dist_backend nccl_backend = {
     .name = "NCCL",
     .available = nccl_available,
+    .version = nccl_version,
     .fence = order_fence,
     .join = order_join,
 };

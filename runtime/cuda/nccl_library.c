@@ -54,11 +54,24 @@ const char *nccl_available(void)
     return missing[0] ? missing : NULL;
 }
 
+int nccl_version(void)
+{
+    int version = 0;
+    if (!nccl_available() && nccl.ncclGetVersion(&version) != ncclSuccess)
+        version = 0;
+    return version;
+}
+
 #else
 
 const char *nccl_available(void)
 {
     return "this build was made without nccl.h";
+}
+
+int nccl_version(void)
+{
+    return 0;
 }
 
 #endif

@@ -6,11 +6,15 @@
 /* nccl_available - load it. returns: NULL, or why it cannot be used */
 const char *nccl_available(void);
 
+/* nccl_version - 22105 is 2.21.5; 0 if it cannot be used */
+int nccl_version(void);
+
 #if __has_include(<nccl.h>)
 #define HAVE_NCCL
 #include <nccl.h>
 
 #define NCCL_FUNCTIONS(X)                                                                          \
+    X(ncclGetVersion)                                                                              \
     X(ncclGetUniqueId)                                                                             \
     X(ncclCommInitRankConfig)                                                                      \
     X(ncclCommGetAsyncError)                                                                       \

@@ -28,6 +28,7 @@ static const struct device_table cuda_device_table = {
 };
 
 static const struct device_plugin plugin = {
+    .toolkit = CUDART_VERSION,
 #ifdef SIMULATED
     .name = "sim",
     .clock = sim_clock,
