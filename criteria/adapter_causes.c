@@ -180,7 +180,8 @@ static bool hides_errors(struct judge *j, const void *with)
 static bool copies_too_early(struct judge *j, const void *with)
 {
     (void)with;
-    return observed_int(seen(j), "bad 0 said so", 0) && bad_files_where(j, was_taken) == 0 &&
+    const char *last = scope_printf("bad %d said so", BAD_FILES - 1);
+    return observed_int(seen(j), last, 0) != 0 && bad_files_where(j, was_taken) == 0 &&
            bad_files_where(j, was_changed) != 0;
 }
 

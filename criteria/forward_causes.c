@@ -21,6 +21,12 @@ static bool has_failed(const struct judge *j, const struct call *c)
     return !observed_tensor(seen(j), scope_printf("%s output", call_key(c)));
 }
 
+/* has_ended - everything was observed */
+static bool has_ended(const struct judge *j)
+{
+    return observed_int(seen(j), "threads left", -1) >= 0;
+}
+
 /* every_call - whether something is true of every call that was made */
 static bool every_call(struct judge *j, bool (*holds)(struct judge *j, const struct call *c))
 {
@@ -96,15 +102,20 @@ static bool runs_so(struct judge *j, const struct call *c, const struct running 
     return has_trace(j, c, count, how->order) && has_rows(j, c, count, rows);
 }
 
+/* All calls that were made ran like this, and one at least did not run as it should. */
 static bool runs_like(struct judge *j, const void *how)
 {
     struct call call = {0};
+    bool wrong = false;
     while (call_next(&call)) {
         SCOPE;
-        if (was_made(j, &call) && !runs_so(j, &call, how))
+        if (!was_made(j, &call))
+            continue;
+        if (!runs_so(j, &call, how))
             return false;
+        wrong |= !runs_so(j, &call, &(struct running){0});
     }
-    return true;
+    return wrong;
 }
 
 static int64_t rows_of_split_pieces(const struct call *c)
@@ -200,7 +211,7 @@ static bool has_reversed_output(struct judge *j, const struct call *c)
 static bool reverses(struct judge *j, const void *with)
 {
     (void)with;
-    return every_call(j, has_right_trace) && every_call(j, has_reversed_output);
+    return has_ended(j) && every_call(j, has_right_trace) && every_call(j, has_reversed_output);
 }
 
 /* ---- grad mode ---- */
@@ -227,12 +238,12 @@ static bool left_grad_on(struct judge *j, const struct call *c)
 static bool ignores_no_grad(struct judge *j, const void *with)
 {
     (void)with;
-    return every_call(j, ran_with_grad) && every_call(j, has_right_trace);
+    return has_ended(j) && every_call(j, ran_with_grad) && every_call(j, has_right_trace);
 }
 
 static bool leaves_grad(struct judge *j, const void *with)
 {
-    return every_call(j, with ? left_grad_on : left_grad_off);
+    return has_ended(j) && every_call(j, with ? left_grad_on : left_grad_off);
 }
 
 /* ---- errors ---- */
@@ -260,7 +271,7 @@ static bool raises_like(struct judge *j, const void *with)
         if (how != wanted && (wanted != RAISES_NOTHING || how != RAISES_OTHER_TYPE))
             return false;
     }
-    return as_wanted > 0 && observed_int(seen(j), "threads left", -1) >= 0;
+    return as_wanted > 0 && has_ended(j);
 }
 
 static bool leaves_threads(struct judge *j, const void *with)
