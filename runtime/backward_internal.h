@@ -37,6 +37,7 @@ struct ready {
 /* The nodes that one thread made: they run one at a time. */
 struct lane {
     unsigned id;
+    unsigned long long first; /* the lowest of their sequence numbers */
     int nodes, ready_count;
     struct ready *ready; /* a heap */
     bool running;

@@ -128,13 +128,13 @@ void plan_unlock(pthread_mutex_t *lock)
 
 /* ---- one thread ---- */
 
-/* A device's queue has the nodes of all lanes; sequence numbers of different threads are compared
- * as they are. In a graph of one lane in the CPU's memory the plan's own order does: sums never
- * wait. */
+/* A device's queue has the nodes of all lanes. Numbers of different threads are compared by what
+ * each thread has made of this graph: what it made before must not make its nodes come first. In a
+ * graph of one lane in the CPU's memory the plan's own order does: sums never wait. */
 void lanes_push(struct plan *plan, int target)
 {
     const struct target *t = &plan->target[target];
-    struct ready entry = {t->node->sequence, t->place, target};
+    struct ready entry = {t->node->sequence - plan->lane[t->lane].first, t->place, target};
     if (plan->crew) {
         pthread_mutex_lock(&plan->crew->mutex);
         heap_push(&plan->lane[t->lane], entry);

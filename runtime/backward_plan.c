@@ -84,7 +84,7 @@ static int plan_lane(struct plan *plan, const struct node *node)
             return i;
     if (plan->lane_count == LANES_MAX)
         return (int)(node->lane % LANES_MAX);
-    plan->lane[plan->lane_count] = (struct lane){.id = node->lane};
+    plan->lane[plan->lane_count] = (struct lane){.id = node->lane, .first = node->sequence};
     return plan->lane_count++;
 }
 
@@ -99,6 +99,8 @@ static int plan_node(struct plan *plan, struct edge *edge)
         node->target = plan->targets++;
         int lane = plan_lane(plan, node);
         plan->lane[lane].nodes++;
+        if (node->sequence < plan->lane[lane].first)
+            plan->lane[lane].first = node->sequence;
         plan->target[node->target] = (struct target){.node = node, .lane = lane};
         plan->on_device |= node->on_device;
         plan->stack[plan->depth++] = (struct visit){node->target, 0};
