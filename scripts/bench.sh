@@ -48,15 +48,16 @@ PYTHON
     row "peak memory of a process" "$megabytes MB" "" "" "< 200 MB" "$(holds "$megabytes < 200")"
 }
 
-# bench_peers NAME - run build/release/tests/bench_NAME and tests/bench_NAME.py in turn. Each prints
-# lines that are a key and a number; they are collected in NAME.ours and NAME.peer.
+# bench_peers NAME [ARGUMENT...] - run build/release/tests/bench_NAME and tests/bench_NAME.py in
+# turn. Each prints lines that are a key and a number; they are collected in NAME.ours and NAME.peer.
 bench_peers() {
     local name=$1
+    shift
     : >"$work/$name.ours" >"$work/$name.peer"
     for _ in $(seq "$rounds"); do
-        "build/release/tests/bench_$name" >>"$work/$name.ours"
+        "build/release/tests/bench_$name" "$@" >>"$work/$name.ours"
         "$python" -c 'import torch' 2>/dev/null || continue
-        "$python" "tests/bench_$name.py" >>"$work/$name.peer" 2>/dev/null
+        "$python" "tests/bench_$name.py" "$@" >>"$work/$name.peer" 2>/dev/null
     done
 }
 
@@ -88,4 +89,8 @@ sed -n 's/^allreduce \([0-9]*\) \([0-9]*\) .*/\1 \2/p' "$work/allreduce.ours" | 
     done
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 bench_peers mlp
-compare mlp mlp_step_ms "residual MLP step, one thread" ms 1.25
+compare mlp mlp_step_cpu_ms "residual MLP step, one thread" ms 1.25
+if nvidia-smi -L >/dev/null 2>&1 && [ -e build/release/cuda.so ]; then
+    bench_peers mlp cuda
+    compare mlp mlp_step_cuda_ms "residual MLP step, one GPU" ms 1
+fi
