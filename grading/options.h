@@ -14,8 +14,8 @@ struct options {
     const char *device;      /* "auto", "cpu", "cuda", "sim" */
     const char *sim_profile; /* NULL, or "v100-nvlink", "v100-pcie" */
     bool measure;            /* time the speedups on GPUs that are not graded */
-    const char *section;    /* "all" or a section */
-    const char *submission; /* NULL: the checkout that grade lives in */
+    const char *section;     /* "all" or a section */
+    const char *submission;  /* NULL: the checkout that grade lives in */
     const char *output;
     double timeout_s;
     uint64_t seed;     /* given, or drawn */

@@ -16,7 +16,6 @@ void object_retain(struct object *object)
 
 void object_release(struct object *object)
 {
-    if (object &&
-        atomic_fetch_sub_explicit(&object->references, 1, memory_order_acq_rel) == 1)
+    if (object && atomic_fetch_sub_explicit(&object->references, 1, memory_order_acq_rel) == 1)
         object->destroy(object);
 }

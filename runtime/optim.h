@@ -1,6 +1,7 @@
 #ifndef RUNTIME_OPTIM_H
 #define RUNTIME_OPTIM_H
-/* optim.h - optimizers: they update the parameters they were given from the gradients these hold. */
+/* optim.h - optimizers: they update the parameters they were given from the gradients these hold.
+ */
 #include "runtime/nn.h"
 
 struct optimizer;

@@ -6,8 +6,8 @@
  *     rng_seed(&rng, 1234);
  *     rng_shuffle(&rng, order, n);
  *
- * The generator is CPython's (Mersenne Twister, seeded as random.Random(seed) is), so that a shuffle
- * gives CPython's permutation exactly. Not safe to share between threads. */
+ * The generator is CPython's (Mersenne Twister, seeded as random.Random(seed) is), so that a
+ * shuffle gives CPython's permutation exactly. Not safe to share between threads. */
 #include <stdint.h>
 
 #include "runtime/tensor.h"

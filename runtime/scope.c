@@ -47,8 +47,10 @@ void scope_end(struct scope **scope)
 static struct entry *push(size_t bytes, struct object *object)
 {
     if (!current)
-        return raise_null(RuntimeError, "no scope is open in this thread: put SCOPE; in its function");
-    struct entry *entry = bytes <= SIZE_MAX - sizeof *entry ? calloc(1, sizeof *entry + bytes) : NULL;
+        return raise_null(RuntimeError,
+                          "no scope is open in this thread: put SCOPE; in its function");
+    struct entry *entry =
+        bytes <= SIZE_MAX - sizeof *entry ? calloc(1, sizeof *entry + bytes) : NULL;
     if (!entry)
         return raise_null(MemoryError, "out of memory: %zu bytes asked of the scope", bytes);
     entry->object = object;

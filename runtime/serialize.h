@@ -14,6 +14,7 @@ int tensors_save(const struct named_tensors *tensors, const char *path);
  * the file's order, borrowed from the scope
  * errors: NULL, with OSError if it cannot be read; ValueError if it is truncated, corrupt, or holds
  *         anything but a flat dictionary of dense tensors of a known dtype
- * source: torch.load(path, map_location="cpu", weights_only=True). Nothing in a file is executed. */
+ * source: torch.load(path, map_location="cpu", weights_only=True). Nothing in a file is executed.
+ */
 struct named_tensors *tensors_load(const char *path);
 #endif
