@@ -160,6 +160,7 @@ int criterion_main(int argc, char **argv)
     if (*worlds.plugin && plugin_load(worlds.plugin) < 0)
         fault("%s", error_message(error_pending()));
     isolation_protect();
+    system_watch_parent(PROCESS_DATA);
     signal(SIGTERM, on_stop);
     bool observed = worlds_observe(&worlds, &told_to_stop);
     signal(SIGTERM, SIG_DFL);

@@ -118,6 +118,10 @@ void system_kill_orphans(const pid_t *known, int n);
  * killed when memory is short */
 void system_confine(void);
 
+/* system_watch_parent - in a child's program: end when nobody reads `pipe` any more, where
+ * system_confine cannot see to that */
+void system_watch_parent(int pipe);
+
 /* system_close_from - close every descriptor from `first` on. Safe between fork and exec. */
 void system_close_from(int first);
 

@@ -118,6 +118,11 @@ void system_confine(void)
     prefer_to_be_killed();
 }
 
+void system_watch_parent(int pipe)
+{
+    (void)pipe;
+}
+
 void system_close_from(int first)
 {
 #ifdef SYS_close_range

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <limits.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +26,21 @@ void system_kill_orphans(const pid_t *known, int n)
 
 void system_confine(void)
 {
+}
+
+static void *wait_for_end(void *pipe)
+{
+    struct pollfd reader = {.fd = (int)(intptr_t)pipe};
+    while (poll(&reader, 1, -1) < 0)
+        ;
+    _exit(1);
+}
+
+void system_watch_parent(int pipe)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, wait_for_end, (void *)(intptr_t)pipe) == 0)
+        pthread_detach(thread);
 }
 
 void system_close_from(int first)

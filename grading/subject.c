@@ -13,6 +13,7 @@
 
 #include "grading/isolation.h"
 #include "grading/observations.h"
+#include "grading/process.h"
 #include "grading/rubric.h"
 #include "grading/run.h"
 #include "runtime/dist.h"
@@ -180,6 +181,7 @@ int subject_main(int argc, char **argv)
         misused("wrong arguments");
     setvbuf(stdout, NULL, _IONBF, 0); /* what was printed before a crash is kept */
     map_status(&s);
+    system_watch_parent(SUBJECT_OBSERVATIONS);
     SCOPE;
     load_plugin(argv[SUBJECT_PLUGIN]);
     connect_group(&s, argv + SUBJECT_ADDRESSES, atof(argv[SUBJECT_TIMEOUT]));
