@@ -240,8 +240,8 @@ START_TEST(copies_check_both_ends)
         [FREED] = freed,  [PAST_END] = x + 1, [NOWHERE] = NULL,
     };
     float *to = places[copies[_i].to], *from = places[copies[_i].from];
-    FAILS(copies[_i].error,
-          cudaMemcpyAsync(to, copies[_i].from == HOST ? host[1] : from, BYTES, copies[_i].kind, streams[0]));
+    FAILS(copies[_i].error, cudaMemcpyAsync(to, copies[_i].from == HOST ? host[1] : from, BYTES,
+                                            copies[_i].kind, streams[0]));
     FAILS(copies[_i].error, cudaGetLastError());
     OK(cudaStreamSynchronize(streams[0]));
 }
@@ -268,7 +268,7 @@ START_TEST(what_cannot_be_freed)
     OK(cudaFreeAsync(x, streams[0]));
     FAILS(cudaErrorInvalidValue, cudaFreeAsync(x, streams[0]));
     expect_message("was freed");
-    FAILS(cudaErrorInvalidValue, cudaFreeHost(malloc(1)));
+    FAILS(cudaErrorInvalidValue, cudaFreeHost(&x));
 }
 END_TEST
 

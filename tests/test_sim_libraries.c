@@ -144,6 +144,7 @@ START_TEST(products_check_their_matrices)
     if (breaks)
         ck_assert_ptr_nonnull(
             strstr(cudaGetErrorString(cudaErrorIllegalAddress), "cuBLAS on cuda:0"));
+    cublasDestroy(handle);
 }
 END_TEST
 
@@ -174,6 +175,7 @@ START_TEST(products_take_whole_waves)
     double at_peak = waves[_i].waves * 80 * 2.0 * 128 * 128 * SCALE * K / 15.7e12;
     ck_assert_double_gt(sim_clock() - begin, at_peak);
     ck_assert_double_lt(sim_clock() - begin, 1.15 * at_peak + 0.01 * ms);
+    cublasDestroy(handle);
 }
 END_TEST
 
