@@ -79,6 +79,14 @@ compare() {
     fi
 }
 
+# speedup NAME KEY WHAT TARGET - a row for a speedup that both measure against themselves
+speedup() {
+    local ours peer
+    ours=$(value "$work/$1.ours" "$2")
+    peer=$(value "$work/$1.peer" "$2")
+    row "$3" "${ours:-?}x" "${peer:+${peer}x}" "" ">= ${4}x" "$(holds "${ours:-0} >= $4")"
+}
+
 row "" ours peer ratio target -
 bench_grade
 bench_memory
@@ -94,3 +102,8 @@ if nvidia-smi -L >/dev/null 2>&1 && [ -e build/release/cuda.so ]; then
     bench_peers mlp cuda
     compare mlp mlp_step_cuda_ms "residual MLP step, one GPU" ms 1
 fi
+bench_peers pipeline
+speedup pipeline pipeline_speedup "two stages on two cores" 1.5
+bench_peers data_parallel
+speedup data_parallel "data_parallel_speedup 512" "two ranks, 512 rows" 1.5
+speedup data_parallel "data_parallel_speedup 2048" "two ranks, 2048 rows" 1.8
