@@ -205,7 +205,8 @@ static bool ignores_seed(struct judge *j, const void *with)
     struct dealt d = dealt(j, 0, SEED_19);
     return same_ints(o, scope_printf("indices %d", SEED_19), o,
                      scope_printf("indices %d", SEED_20)) &&
-           !like_cards(j, &d) && d.n > 1 && !all_steps(&d, d.indices[1] - d.indices[0]);
+           !overwritten(j, NULL) && !like_cards(j, &d) && d.n > 1 &&
+           !all_steps(&d, d.indices[1] - d.indices[0]);
 }
 
 static bool is_shuffle(const struct dealt *d, uint64_t seed)
