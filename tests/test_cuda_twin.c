@@ -48,6 +48,8 @@ static const struct shape shapes[] = {
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
+static int shape_step = 1; /* TEST_FEWER: some of the shapes, for tools that are slow */
+
 /* Normal numbers, drawn once and read from somewhere in between. */
 enum { NUMBERS = 1 << 14 };
 static double numbers[NUMBERS];
@@ -172,7 +174,7 @@ static void check_unary(enum unary op, const struct shape *shape, enum dtype dty
 START_TEST(unary)
 {
     enum unary op = (enum unary)(_i / DTYPES);
-    for (int s = 0; s < SHAPES; s++)
+    for (int s = 0; s < SHAPES; s += shape_step)
         for (int from = 0; from < LAYOUTS; from++)
             for (int to = 0; to < REPEATED; to++)
                 check_unary(op, &shapes[s], dtypes[_i % DTYPES], (enum layout_kind)from,
@@ -200,7 +202,7 @@ static void check_binary(enum binary op, const struct shape *shape, enum dtype d
 START_TEST(binary)
 {
     enum binary op = (enum binary)(_i / DTYPES);
-    for (int s = 0; s < SHAPES; s++)
+    for (int s = 0; s < SHAPES; s += shape_step)
         for (int left = 0; left < LAYOUTS; left++)
             for (int right = 0; right < LAYOUTS; right++)
                 check_binary(op, &shapes[s], dtypes[_i % DTYPES], (enum layout_kind)left,
@@ -220,7 +222,7 @@ static void check_copy(const struct shape *shape, enum dtype from, enum dtype to
 
 START_TEST(copy)
 {
-    for (int s = 0; s < SHAPES; s++)
+    for (int s = 0; s < SHAPES; s += shape_step)
         for (int layout = 0; layout < LAYOUTS; layout++)
             for (int to = 0; to < REPEATED; to++)
                 check_copy(&shapes[s], dtypes[_i / DTYPES], dtypes[_i % DTYPES],
@@ -253,7 +255,7 @@ END_TEST
 START_TEST(fill)
 {
     static const double numbers[] = {0, 1, -0.1, 1e-7, 65519.999, INFINITY, NAN};
-    for (int s = 0; s < SHAPES; s++)
+    for (int s = 0; s < SHAPES; s += shape_step)
         for (int layout = 0; layout < REPEATED; layout++)
             for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
                 SCOPE;
@@ -572,6 +574,7 @@ END_TEST
 int main(void)
 {
     draw_numbers();
+    shape_step = getenv("TEST_FEWER") ? 4 : 1;
     Suite *suite = suite_create("cuda_twin");
     TCase *tests = tcase_create("cuda_twin");
     tcase_set_timeout(tests, 120);
