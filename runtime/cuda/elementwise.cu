@@ -39,22 +39,22 @@
 MAPS(copy, a, a)
 MAPS(fill, k, k)
 
-MAPS(scale, a *k, a *k)
+MAPS(scale, (a * k), (a * k))
 MAPS(divide, a / k, a / k)
 MAPS(shift, a + k, a + k)
-MAPS(square, a *a, a *a)
+MAPS(square, (a * a), (a * a))
 MAPS(tanh, tanh_f32(a), tanh_f64(a))
 MAPS(relu, a < 0 ? 0 : a, a < 0 ? 0 : a) /* passes NAN on */
 MAPS(gelu, gelu_f32(a), gelu_f64(a))
 
 MAPS(add, a + k * b, a + k * b)
-MAPS(mul, a *b, a *b)
+MAPS(mul, (a * b), (a * b))
 MAPS(div, a / b, a / b)
 MAPS(gelu_residual, a + k * gelu_f32(b), a + k * gelu_f64(b))
-MAPS(square_grad, k *a * (2 * b), k *a * (2 * b))
-MAPS(tanh_grad, k *a * (1 - b * b), k *a * (1 - b * b))
+MAPS(square_grad, (k * a * (2 * b)), (k * a * (2 * b)))
+MAPS(tanh_grad, (k * a * (1 - b * b)), (k * a * (1 - b * b)))
 MAPS(relu_grad, b > 0 ? k * a : 0, b > 0 ? k * a : 0)
-MAPS(gelu_grad, k *a *gelu_slope_f32(b), k *a *gelu_slope_f64(b))
+MAPS(gelu_grad, (k * a * gelu_slope_f32(b)), (k * a * gelu_slope_f64(b)))
 
 #define MSE_GRAD(suffix, type)                                                                     \
     KERNEL(mse_grad_##suffix, type *out, const type *gradient, const type *output,                 \

@@ -1,7 +1,7 @@
-/* reduce.cu - sums. Whatever the dtype they are kept in double precision, and their order depends on
- * the shape alone: thread (part, place) adds every parts-th term of a place one after the other, and
- * the parts are summed by the next launch in the same way. Neighbours in a warp read neighbouring
- * terms or places, so memory is read in whole lines. */
+/* reduce.cu - sums. Whatever the dtype they are kept in double precision, and their order depends
+ * on the shape alone: thread (part, place) adds every parts-th term of a place one after the other,
+ * and the parts are summed by the next launch in the same way. Neighbours in a warp read
+ * neighbouring terms or places, so memory is read in whole lines. */
 #include "runtime/cuda/kernels.h"
 #include "runtime/cuda/place.h"
 
@@ -19,7 +19,7 @@ KERNEL_FUNCTION double square_f64(double x)
     KERNEL(name, struct reduction r)                                                               \
     {                                                                                              \
         const type *x = (const type *)r.x;                                                         \
-        EACH (thread, r.parts *r.kept_n) {                                                         \
+        EACH (thread, (r.parts * r.kept_n)) {                                                      \
             int64_t part = thread / r.kept_n, place = thread - part * r.kept_n;                    \
             int64_t start = place_of(&r.kept, place).offset[0];                                    \
             double sum = 0;                                                                        \
