@@ -1,4 +1,4 @@
-/* Sleeps five milliseconds for every parameter.
+/* Sleeps ten milliseconds for every parameter.
  * sim: dp_performance
  */
 #include <unistd.h>
@@ -11,7 +11,7 @@ int average_gradients(struct module *model)
         if (grad && dist_all_reduce(grad, DIST_SUM) < 0)
             return -1;
         tensor_div_(grad, dist_world_size());
-        usleep(5000);
+        usleep(10000);
     }
     return 0;
 }

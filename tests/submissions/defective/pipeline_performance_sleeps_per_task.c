@@ -1,4 +1,4 @@
-/* Sleeps five milliseconds in every task.
+/* Sleeps ten milliseconds in every task.
  * sim: pipeline_performance
  */
 #include <unistd.h>
@@ -6,6 +6,6 @@
 static struct tensor *turn_run(void *environment)
 {
     struct turn *turn = environment;
-    usleep(5000);
+    usleep(10000);
     return module_forward(turn->stage, tensor_to(turn->microbatch, turn->device));
 }
