@@ -382,7 +382,8 @@ static struct sequence {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int done;
-    const int *order; /* which stage is first, second, ... */
+    const int *order;   /* which stage is first, second, ... */
+    bool partial_found; /* some rule was offered the sum so far */
 } sequence = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static const double contribution[STAGES] = {1e16, 3, -1e16};
@@ -394,6 +395,7 @@ static int contribute(struct backward *run)
     pthread_mutex_lock(&sequence.lock);
     while (sequence.order[sequence.done] != stage)
         pthread_cond_wait(&sequence.changed, &sequence.lock);
+    sequence.partial_found |= backward_partial(run, 0) != NULL;
     pthread_mutex_unlock(&sequence.lock);
     struct tensor *value = tensor_scale(run->gradient, contribution[stage]);
     return backward_send(run, 0, value) < 0 ? -1 : backward_send(run, 1, run->gradient);
@@ -433,6 +435,29 @@ START_TEST(contributions_wait_for_their_turn)
     ck_assert_double_ne(expected, contribution[0] + contribution[2] + contribution[1]);
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
         ck_assert_double_eq(sum_of_contributions(orders[i]), expected);
+    ck_assert_msg(!sequence.partial_found,
+                  "whether a rule adds into a sum depends on who is first");
+}
+END_TEST
+
+/* A rule whose predecessor sends to the same place finds the sum, always. */
+static int add_to_partial(struct backward *run)
+{
+    struct tensor *partial = backward_partial(run, 0);
+    sequence.partial_found = partial != NULL;
+    return partial ? (tensor_add_(partial, run->gradient, 10) ? 0 : -1) : pass(run);
+}
+
+START_TEST(partial_sum_of_a_predecessor_is_found)
+{
+    SCOPE;
+    struct workers *workers = workers_new(2);
+    struct tensor *x = leaf(1, CPU);
+    struct tensor *y = BY(workers, 0, op_run, (struct op){x, NULL, add_to_partial, 0});
+    backward(BY(workers, 1, op_run, (struct op){x, y, pass, 1}));
+    ck_assert(sequence.partial_found);
+    ck_assert_double_eq(tensor_item(tensor_grad(x)), 1 + 10);
+    workers_close(workers);
 }
 END_TEST
 
@@ -596,6 +621,7 @@ static TCase *results(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, sums_do_not_depend_on_threads);
     tcase_add_test(tests, contributions_wait_for_their_turn);
+    tcase_add_test(tests, partial_sum_of_a_predecessor_is_found);
     tcase_add_test(tests, hooks_are_called_once_and_one_at_a_time);
     tcase_add_test(tests, error_comes_out_of_backward);
     tcase_add_test(tests, nothing_begins_after_an_error);
