@@ -20,7 +20,7 @@
 #include "runtime/error.h"
 #include "runtime/scope.h"
 
-enum { NO_HANG_S = 50 };
+enum { NO_HANG_S = 110 };
 
 #define CHECK(condition, ...)                                                                      \
     do {                                                                                           \

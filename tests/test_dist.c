@@ -139,6 +139,8 @@ struct problem {
     enum dtype dtype;
     const int64_t *sizes;
     int size_count;
+    const struct tensor
+        *sum; /* of the largest, where it takes long to compute: once for all ranks */
 };
 
 static void every_collective(struct group *group, const void *context)
@@ -162,7 +164,7 @@ static void every_collective(struct group *group, const void *context)
 
 START_TEST(test_values)
 {
-    struct problem problem = {dtypes[_i / WORLDS], sizes, SIZES};
+    struct problem problem = {dtypes[_i / WORLDS], sizes, SIZES, NULL};
     team_run(&(struct team){
         .ranks = world_sizes[_i % WORLDS], .body = every_collective, .context = &problem});
 }
@@ -170,7 +172,7 @@ END_TEST
 
 START_TEST(test_values_in_threads)
 {
-    struct problem problem = {dtypes[_i], sizes, SIZES};
+    struct problem problem = {dtypes[_i], sizes, SIZES, NULL};
     team_run_threads(&(struct team){.ranks = 3, .body = every_collective, .context = &problem});
 }
 END_TEST
@@ -179,7 +181,9 @@ static void large_collectives(struct group *group, const void *context)
 {
     const struct problem *problem = context;
     int64_t n = problem->sizes[0], share = n / group_world_size(group);
-    check_all_reduce(group, problem->dtype, n, DIST_SUM);
+    struct tensor *x = mine(problem->dtype, group_rank(group), 0, n);
+    CHECK(group_all_reduce(group, x, DIST_SUM) == 0);
+    check_same(x, problem->sum, "all_reduce");
     check_reduce_scatter(group, problem->dtype, share, DIST_SUM);
     check_all_gather(group, problem->dtype, share);
     check_broadcast(group, problem->dtype, n, group_world_size(group) / 2);
@@ -198,9 +202,12 @@ static const struct {
 
 START_TEST(test_large_values)
 {
-    struct problem problem = {large[_i].dtype, &large[_i].n, 1};
-    team_run(
-        &(struct team){.ranks = large[_i].ranks, .body = large_collectives, .context = &problem});
+    SCOPE;
+    enum dtype dtype = large[_i].dtype;
+    int ranks = large[_i].ranks;
+    struct problem problem = {dtype, &large[_i].n, 1, NULL};
+    problem.sum = reduced(dtype, DIST_SUM, ranks, 0, large[_i].n);
+    team_run(&(struct team){.ranks = ranks, .body = large_collectives, .context = &problem});
 }
 END_TEST
 
@@ -530,7 +537,7 @@ int main(void)
 {
     Suite *suite = suite_create("dist");
     TCase *tests = tcase_create("dist");
-    tcase_set_timeout(tests, 60);
+    tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, test_values, 0, WORLDS * DTYPES);
     tcase_add_loop_test(tests, test_values_in_threads, 0, DTYPES);
     tcase_add_loop_test(tests, test_large_values, 0, sizeof large / sizeof *large);

@@ -365,7 +365,7 @@ int main(void)
 {
     Suite *suite = suite_create("dist_failures");
     TCase *tests = tcase_create("dist_failures");
-    tcase_set_timeout(tests, 60);
+    tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, test_mismatch, 0, 3 * MISMATCHES);
     tcase_add_loop_test(tests, test_mismatch_in_threads, 0, MISMATCHES);
     tcase_add_loop_test(tests, test_mismatched_messages, 0, 4);
