@@ -89,6 +89,10 @@ static const char in_virtual_time[] =
     "-Wl,--wrap=nanosleep,--wrap=clock_nanosleep,--wrap=usleep,--wrap=sleep "
     "-Wl,--wrap=pthread_mutex_lock,--wrap=pthread_mutex_trylock,--wrap=pthread_mutex_unlock "
     "-Wl,--wrap=pthread_cond_wait";
+
+/* Allocation goes through runtime/memory_wrap.c, which puts guards around what it gives. */
+static const char between_guards[] =
+    "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=tensor_empty";
 #endif
 
 static void link_command(const struct library *library, struct command *command)
@@ -99,6 +103,7 @@ static void link_command(const struct library *library, struct command *command)
 #else
     command_add_words(command, "-shared -Wl,-Bsymbolic");
     command_add_words(command, in_virtual_time);
+    command_add_words(command, between_guards);
 #endif
     command_add(command, "-o");
     command_add(command, library->path);

@@ -11,6 +11,9 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "grading/subject.h"
+#include "runtime/memory_internal.h"
+
 enum { ALTERNATE_STACK = 64 << 10, DEPTH = 64, HANDLER_SECONDS = 2 };
 
 static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
@@ -107,16 +110,50 @@ static void note_frames(struct stack *stack, const void *context)
     }
 }
 
+/* Of an address that no process can have (one made of a pattern, say) the kernel says nothing. */
+static bool has_address(int signal, int code)
+{
+#ifdef SI_KERNEL
+    if (code == SI_KERNEL)
+        return false;
+#endif
+    return code > 0 && signal != SIGABRT;
+}
+
 static void note_stack(int signal, const siginfo_t *info, const void *context)
 {
     int slot = atomic_fetch_add(&watch.status->stacks, 1);
     if (slot < 0 || slot >= STACKS)
         return;
     struct stack *stack = &watch.status->stack[slot];
-    stack->has_address = info->si_code > 0 && signal != SIGABRT;
+    stack->has_address = has_address(signal, info->si_code);
     stack->address = (uint64_t)(uintptr_t)info->si_addr;
     atomic_store(&stack->signal, signal);
     note_frames(stack, context);
+}
+
+/* The first one counts. returns: false if another thread has noted one, or is about to */
+static bool note_misuse(const struct memory_error *error)
+{
+    static atomic_flag noted = ATOMIC_FLAG_INIT;
+    if (atomic_flag_test_and_set(&noted))
+        return false;
+    struct misuse *misuse = &watch.status->misuse;
+    struct range range = {0};
+    if (dl_iterate_phdr(find_library, &range))
+        for (int i = 0; i < error->frames; i++)
+            note_frame(&misuse->stack, error->at[i] - 1, &range);
+    misuse->bytes = error->bytes;
+    atomic_store(&misuse->kind, error->kind);
+    return true;
+}
+
+/* Where memory is damaged, nothing that this process would still record can be trusted. */
+static void on_misuse(const struct memory_error *error)
+{
+    while (!note_misuse(error))
+        pause();
+    _exit(SUBJECT_GAVE_UP);
 }
 
 /* The signal comes again when the handler returns, and then ends the process. A second crash, in
@@ -129,6 +166,9 @@ static void on_crash(int signal, siginfo_t *info, void *context)
     sigaction(SIGALRM, &standard, NULL);
     alarm(HANDLER_SECONDS);
     note_stack(signal, info, context);
+    struct memory_error damage = memory_find_error();
+    if (damage.kind)
+        note_misuse(&damage);
     raise(signal);
 }
 
@@ -160,4 +200,11 @@ void crash_watch(struct status_page *status, const char *library)
     struct sigaction time_up = {.sa_sigaction = on_time_up,
                                 .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
     sigaction(TIME_UP, &time_up, NULL);
+}
+
+void crash_guard_memory(const void *frame)
+{
+    struct range range = {0};
+    if (dl_iterate_phdr(find_library, &range))
+        memory_guard(range.low, range.high, frame, on_misuse);
 }

@@ -30,11 +30,19 @@ struct stack {
     struct frame at[STACK_FRAMES];
 };
 
+/* What student code did to memory: kind is a memory_error_kind, 0 for nothing. */
+struct misuse {
+    atomic_int kind;
+    uint64_t bytes;     /* size of the block */
+    struct stack stack; /* where it was allocated */
+};
+
 struct status_page {
     struct activity_slot activity[ACTIVITY_SLOTS];
     atomic_int stacks;          /* how many were begun */
     struct stack stack[STACKS]; /* the first is the crash's if there was one */
-    char fault[FAULT_BYTES];    /* why the subject gave up before it could observe, or "" */
+    struct misuse misuse;
+    char fault[FAULT_BYTES]; /* why the subject gave up before it could observe, or "" */
 };
 
 /* TIME_UP - the signal that makes every thread note its stack and go on */
@@ -45,6 +53,11 @@ struct status_page {
 /* crash_watch - from now on, note crashes and TIME_UP in `status`; frames are those in the library
  * that is loaded from `library`. A crash ends the process with its signal. */
 void crash_watch(struct status_page *status, const char *library);
+
+/* crash_guard_memory - put guards around the memory that student code allocates and is given; what
+ * it does to them is noted and ends the process. The library has been loaded. frame: as
+ * memory_guard's */
+void crash_guard_memory(const void *frame);
 
 /* ---- in the judge ---- */
 
@@ -60,6 +73,10 @@ const char *stack_place(const struct stack *stack, const char *library, const ch
 /* stack_crash - "SIGSEGV (address 0x0) at assignment/data_parallel.c:41 in train_step"
  * owns: borrowed from the scope */
 const char *stack_crash(const struct stack *stack, const char *library, const char *folder);
+
+/* stack_misuse - "student code wrote past the end of a block of 40 bytes, allocated at
+ * assignment/data_parallel.c:31 in partition_indices". owns: borrowed from the scope */
+const char *stack_misuse(const struct misuse *misuse, const char *library, const char *folder);
 
 /* signal_name - "SIGSEGV", or "signal 63". owns: borrowed from the scope */
 const char *signal_name(int signal);

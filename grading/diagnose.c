@@ -1,4 +1,6 @@
 /* diagnose.c - from the hypotheses that hold to what probably went wrong. */
+#include <string.h>
+
 #include "grading/fault.h"
 #include "grading/judge.h"
 #include "runtime/scope.h"
@@ -25,10 +27,30 @@ static const char *name_holding(struct judge *j, bool perhaps, int *named)
     return sentences;
 }
 
+/* What memory holds before and after its use (runtime/memory_internal.h), as 32- and 64-bit
+ * numbers. */
+static const char *memory_cause(const char *reason)
+{
+    static const char *const fresh[] = {"-67372037", "-289360691352306693"};
+    static const char *const freed[] = {"-33686019", "-144680345676153347"};
+    for (int i = 0; i < 2; i++) {
+        if (strstr(reason, fresh[i]))
+            return "memory is read that was allocated but not written";
+        if (strstr(reason, freed[i]))
+            return "memory is used that was freed already, or whose scope has ended";
+    }
+    return NULL;
+}
+
 void judge_diagnose(struct judge *j)
 {
     SCOPE;
-    if (!j->criterion->causes || !j->reason)
+    if (!j->reason)
+        return;
+    const char *memory = memory_cause(j->reason);
+    if (memory)
+        j->cause = format_or_fault("likely cause: %s", memory);
+    if (memory || !j->criterion->causes)
         return;
     int named;
     const char *sentences = name_holding(j, false, &named);

@@ -11,7 +11,7 @@
 
 /* From what says little about the cause to what is the cause: one rank's error is why its peers get
  * a DistError, and a crash is why there is no observation. */
-enum weight { FINE, PEER, STOPPED, UNREADABLE, LATE, RAISED, LEFT, UNABLE, CRASHED };
+enum weight { FINE, PEER, STOPPED, UNREADABLE, LATE, RAISED, LEFT, UNABLE, CRASHED, MISUSED };
 
 static const char *who(const struct inhabitant *subject)
 {
@@ -53,6 +53,8 @@ static enum weight weigh(const struct inhabitant *subject)
     bool signalled = WIFSIGNALED(subject->process.wait_status);
     if (subject->process.late || subject->process.stopped)
         return subject->process.late ? LATE : STOPPED;
+    if (subject->status.misuse.kind)
+        return MISUSED;
     if (signalled)
         return CRASHED;
     if (subject->status.fault[0])
@@ -76,6 +78,15 @@ static const char *crash_words(const struct inhabitant *subject)
                            ? " (the system may have run out of memory)"
                            : "";
     return scope_printf("%scrashed: %s%s", who(subject), what, hint);
+}
+
+static const char *misuse_words(const struct inhabitant *subject)
+{
+    const struct worlds *worlds = subject->worlds;
+    const char *what = stack_misuse(&subject->status.misuse, worlds->library, worlds->folder);
+    if (WIFSIGNALED(subject->process.wait_status))
+        return scope_printf("%s\n%s%s", crash_words(subject), who(subject), what);
+    return scope_printf("%s%s", who(subject), what);
 }
 
 static const char *joined(const char *list, const char *more)
@@ -116,6 +127,8 @@ static const char *words(const struct inhabitant *subject, enum weight weight)
     switch (weight) {
     case CRASHED:
         return crash_words(subject);
+    case MISUSED:
+        return misuse_words(subject);
     case UNABLE:
         return scope_printf("%s%s", who(subject), subject->status.fault);
     case LEFT:

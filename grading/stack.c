@@ -8,6 +8,7 @@
 
 #include "grading/crash.h"
 #include "grading/process.h"
+#include "runtime/memory_internal.h"
 #include "runtime/scope.h"
 
 static int within(int value, int low, int high)
@@ -15,17 +16,21 @@ static int within(int value, int low, int high)
     return value < low ? low : value > high ? high : value;
 }
 
+static void make_stack_safe(struct stack *stack)
+{
+    atomic_store(&stack->frames, within(atomic_load(&stack->frames), 0, STACK_FRAMES));
+    for (int k = 0; k < STACK_FRAMES; k++)
+        stack->at[k].function[FUNCTION_BYTES - 1] = '\0';
+}
+
 static void make_safe(struct status_page *status)
 {
     for (int i = 0; i < ACTIVITY_SLOTS; i++)
         status->activity[i].text[ACTIVITY_BYTES - 1] = '\0';
     atomic_store(&status->stacks, within(atomic_load(&status->stacks), 0, STACKS));
-    for (int i = 0; i < STACKS; i++) {
-        struct stack *stack = &status->stack[i];
-        atomic_store(&stack->frames, within(atomic_load(&stack->frames), 0, STACK_FRAMES));
-        for (int k = 0; k < STACK_FRAMES; k++)
-            stack->at[k].function[FUNCTION_BYTES - 1] = '\0';
-    }
+    for (int i = 0; i < STACKS; i++)
+        make_stack_safe(&status->stack[i]);
+    make_stack_safe(&status->misuse.stack);
     status->fault[FAULT_BYTES - 1] = '\0';
 }
 
@@ -58,7 +63,7 @@ const char *signal_name(int signal)
 #ifdef __APPLE__
 static const char *const resolver[] = {"atos", "-fullPath", "-offset", "-o"};
 #else
-static const char *const resolver[] = {"addr2line", "-f", "-e"};
+static const char *const resolver[] = {"addr2line", "-i", "-f", "-e"};
 #endif
 enum { RESOLVER = sizeof resolver / sizeof resolver[0] };
 
@@ -84,15 +89,15 @@ static char *resolve(const struct stack *stack, const char *library, const char 
     return text;
 }
 
-/* "FUNCTION\n.../assignment/FILE.c:LINE (...)\n" for each frame: the first in the student's file.
- */
+/* "FUNCTION\n.../assignment/FILE.c:LINE (...)\n" for each frame and each inlined call in it: the
+ * first in the student's file, not in a header that belongs to it. */
 static const char *first_in_assignment(char *text, int *frame)
 {
     const char *folder = "assignment/";
     char *function = strsep(&text, "\n"), *line;
     for (*frame = 0; (line = strsep(&text, "\n")); ++*frame) {
-        char *path = strstr(line, folder);
-        if (path && strchr(path, ':') && strchr(path, ':')[1] != '?')
+        char *path = strstr(line, folder), *number = path ? strstr(path, ".c:") : NULL;
+        if (number && number[3] != '?')
             return scope_printf("at %.*s in %s", (int)strcspn(path, " "), path, function);
         function = strsep(&text, "\n");
     }
@@ -120,4 +125,18 @@ const char *stack_crash(const struct stack *stack, const char *library, const ch
         stack->has_address ? scope_printf(" (address 0x%llx)", (unsigned long long)stack->address)
                            : "";
     return scope_printf("%s%s%s%s", name, address, *place ? " " : "", place);
+}
+
+const char *stack_misuse(const struct misuse *misuse, const char *library, const char *folder)
+{
+    static const char *const did[] = {
+        [MEMORY_PAST_END] = "wrote past the end of",
+        [MEMORY_BEFORE_START] = "wrote before the start of",
+        [MEMORY_AFTER_FREE] = "wrote, after it was freed, into",
+        [MEMORY_FREED_TWICE] = "freed twice",
+    };
+    int kind = within(atomic_load(&misuse->kind), MEMORY_PAST_END, MEMORY_FREED_TWICE);
+    const char *place = stack_place(&misuse->stack, library, folder);
+    return scope_printf("student code %s a block of %ju bytes%s%s", did[kind],
+                        (uintmax_t)misuse->bytes, *place ? ", allocated " : "", place);
 }

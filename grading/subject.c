@@ -17,6 +17,7 @@
 #include "grading/rubric.h"
 #include "grading/run.h"
 #include "runtime/dist.h"
+#include "runtime/memory_internal.h"
 #include "runtime/plugin.h"
 
 /* ---- giving up before anything could be observed ---- */
@@ -158,6 +159,8 @@ static void guard(enum isolation_level level, const char *device)
 _Noreturn static void finish(struct subject *s)
 {
     fflush(NULL);
+    if (memory_is_guarded())
+        memory_check();
     observe_end(s);
     _exit(0);
 }
@@ -187,6 +190,8 @@ int subject_main(int argc, char **argv)
     connect_group(&s, argv + SUBJECT_ADDRESSES, atof(argv[SUBJECT_TIMEOUT]));
     guard(isolation_parse(argv[SUBJECT_ISOLATION]), argv[SUBJECT_DEVICE]);
     load_library(&s);
+    if (!s.criterion->speedup)
+        crash_guard_memory(__builtin_frame_address(0));
     s.criterion->observe(&s);
     finish(&s);
 }

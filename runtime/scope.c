@@ -2,18 +2,21 @@
 
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "runtime/error.h"
+#include "runtime/memory_internal.h"
 #include "runtime/object.h"
 
 /* A scope is a lock-free list: workers push onto the scope of whoever submitted their task. */
 struct entry {
     struct entry *next;
     struct object *object; /* NULL: the entry is itself the memory that scope_alloc gave out */
+    void *guarded;         /* that memory, elsewhere, where memory is guarded; or NULL */
     _Alignas(max_align_t) char memory[];
 };
 
@@ -44,6 +47,11 @@ void scope_end(struct scope **scope)
     *scope = NULL;
 }
 
+static void *no_memory(size_t bytes)
+{
+    return raise_null(MemoryError, "out of memory: %zu bytes asked of the scope", bytes);
+}
+
 static struct entry *push(size_t bytes, struct object *object)
 {
     if (!current)
@@ -52,7 +60,7 @@ static struct entry *push(size_t bytes, struct object *object)
     struct entry *entry =
         bytes <= SIZE_MAX - sizeof *entry ? calloc(1, sizeof *entry + bytes) : NULL;
     if (!entry)
-        return raise_null(MemoryError, "out of memory: %zu bytes asked of the scope", bytes);
+        return no_memory(bytes);
     entry->object = object;
     entry->next = atomic_load_explicit(&current->entries, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&current->entries, &entry->next, entry,
@@ -63,8 +71,12 @@ static struct entry *push(size_t bytes, struct object *object)
 
 void *scope_alloc(size_t bytes)
 {
-    struct entry *entry = push(bytes, NULL);
-    return entry ? entry->memory : NULL;
+    bool apart = memory_is_guarded();
+    struct entry *entry = push(apart ? 0 : bytes, NULL);
+    if (!entry || !apart)
+        return entry ? entry->memory : NULL;
+    entry->guarded = memory_new(bytes);
+    return entry->guarded ? entry->guarded : no_memory(bytes);
 }
 
 char *scope_printf(const char *format, ...)
@@ -117,6 +129,7 @@ void scope_release(struct scope *scope)
     for (struct entry *entry = atomic_load(&scope->entries); entry; entry = next) {
         next = entry->next;
         object_release(entry->object);
+        memory_delete(entry->guarded);
         free(entry);
     }
     free(scope);

@@ -6,6 +6,7 @@
 
 #include "runtime/autograd_internal.h"
 #include "runtime/error.h"
+#include "runtime/memory_internal.h"
 #include "runtime/scope.h"
 #include "runtime/tensor_internal.h"
 
@@ -61,7 +62,7 @@ static void tensor_destroy(struct object *object)
     tensor_release(x->leaf.grad);
     pthread_mutex_destroy(&x->leaf.lock);
     object_release(&x->storage->object);
-    free(x);
+    memory_delete(x);
 }
 
 int tensor_set_shape(struct tensor *x, int ndim, const int64_t *shape)
@@ -85,13 +86,13 @@ int tensor_set_shape(struct tensor *x, int ndim, const int64_t *shape)
 
 struct tensor *tensor_new(int ndim, const int64_t *shape, enum dtype dtype, struct device device)
 {
-    struct tensor *x = calloc(1, sizeof *x);
+    struct tensor *x = memory_new(sizeof *x);
     if (!x)
         return raise_null(MemoryError, "out of memory for a tensor");
     if (tensor_set_shape(x, ndim, shape) == 0)
         x->storage = storage_new((size_t)x->numel * (size_t)dtype_size(dtype), device);
     if (!x->storage) {
-        free(x);
+        memory_delete(x);
         return NULL;
     }
     object_init(&x->object, tensor_destroy);
@@ -103,7 +104,7 @@ struct tensor *tensor_new(int ndim, const int64_t *shape, enum dtype dtype, stru
 
 struct tensor *tensor_alias(const struct tensor *x)
 {
-    struct tensor *alias = calloc(1, sizeof *alias);
+    struct tensor *alias = memory_new(sizeof *alias);
     if (!alias)
         return raise_null(MemoryError, "out of memory for a tensor");
     object_init(&alias->object, tensor_destroy);

@@ -224,6 +224,31 @@ static const struct {
     {PROBE("return getchar() == EOF ? x * x : 0;"), NULL},
     {PROBE("for (int i = 1; i < 65; i++) signal(i, SIG_IGN); return x * x;"), NULL},
     {PROBE("char *all = malloc(1UL << 40); return all ? x : x * x;"), NULL},
+    {PROBE("volatile char *p = malloc(40); p[40] = 1; return x * x;"),
+     "student code wrote past the end of a block of 40 bytes, allocated at "
+     "assignment/data_parallel.c:9 in probe"},
+    {PROBE("volatile char *p = malloc(40); p[-1] = 1; free((void *)p); return x * x;"),
+     "student code wrote before the start of a block of 40 bytes, allocated at "},
+    {PROBE("volatile char *p = malloc(40); free((void *)p); p[2] = 1; return x * x;"),
+     "student code wrote, after it was freed, into a block of 40 bytes, allocated at "},
+    {PROBE("char *volatile p = malloc(40); free(p); free(p); return x * x;"),
+     "student code freed twice a block of 40 bytes, allocated at assignment/data_parallel.c:9"},
+    {PROBE("indices_range(5)[x - 2] = 1; return x * x;"),
+     "student code wrote past the end of a block of 40 bytes, allocated in a call made at "
+     "assignment/data_parallel.c:9 in probe"},
+    {PROBE("int64_t n = 5; volatile float *p = tensor_data(tensor_zeros(1, &n, FLOAT32, CPU)); "
+           "p[x - 2] = 1; return x * x;"),
+     "student code wrote past the end of a block of 20 bytes, allocated at "},
+    {PROBE("volatile char *p = malloc(40); p[40] = 1; return *(volatile int *)0;"),
+     "crashed: SIGSEGV (address 0x0) at assignment/data_parallel.c:9 in probe\n"
+     "student code wrote past the end of a block of 40 bytes"},
+    {PROBE("int *volatile p = malloc(4); return *p;"),
+     "likely cause: memory is read that was allocated but not written"},
+    {PROBE("int *volatile p = malloc(4); free((void *)p); return *p;"),
+     "likely cause: memory is used that was freed already"},
+    {PROBE("char *volatile p = strdup(\"x\"); free(p); p = malloc(8); p[7] = 1; free(p); "
+           "return x * x;"),
+     NULL},
 };
 
 START_TEST(a_verdict_is_right_whatever_the_student_does)

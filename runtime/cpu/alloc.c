@@ -3,7 +3,8 @@
  * Training asks for the same sizes again and again, and fresh pages cost more than most operations
  * on them. Blocks of at least SMALLEST bytes are rounded up to one of four sizes per power of two;
  * a freed one waits in its size's list for the next of that size, as long as the lists together
- * hold no more than CACHED_BYTES. Under AddressSanitizer nothing is kept, so that errors are seen.
+ * hold no more than CACHED_BYTES. Under AddressSanitizer, and where memory is guarded, nothing is
+ * kept, so that errors are seen.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,6 +12,7 @@
 
 #include "runtime/cpu/cpu.h"
 #include "runtime/error.h"
+#include "runtime/memory_internal.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define KEEP_BLOCKS 0
@@ -82,14 +84,20 @@ static bool keep(struct size_class *class, struct block *block, size_t bytes)
     return true;
 }
 
+static void *allocate(size_t bytes)
+{
+    size_t rounded;
+    if (memory_is_guarded())
+        return memory_alloc(bytes, ALIGNMENT, MEMORY_FRESH);
+    struct size_class *class = class_of(bytes, &rounded);
+    void *memory = class ? take(class, rounded) : NULL;
+    return memory ? memory : aligned_alloc(ALIGNMENT, rounded);
+}
+
 void *cpu_alloc(int index, size_t bytes)
 {
     (void)index;
-    size_t rounded;
-    struct size_class *class = class_of(bytes, &rounded);
-    void *memory = class ? take(class, rounded) : NULL;
-    if (!memory)
-        memory = aligned_alloc(ALIGNMENT, rounded);
+    void *memory = allocate(bytes);
     return memory ? memory
                   : raise_null(MemoryError, "out of memory: %zu bytes for a tensor", bytes);
 }
@@ -98,6 +106,8 @@ void cpu_free(int index, void *memory, size_t bytes)
 {
     (void)index;
     size_t rounded;
+    if (memory_release(memory))
+        return;
     struct size_class *class = class_of(bytes, &rounded);
     if (!class || !keep(class, memory, rounded))
         free(memory);
