@@ -81,6 +81,9 @@ class Entry:
         """The criterion that is there to catch it."""
         return self.ids_named[0] if self.ids_named else None
 
+    def section(self):
+        return tuple(SECTIONS)[FILES.index(self.file)]
+
     def text(self, file):
         reference = (REFERENCE / file).read_text()
         if self.keys.get("whole") == file:

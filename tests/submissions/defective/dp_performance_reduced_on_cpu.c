@@ -1,6 +1,5 @@
-/* All-reduces copies on the CPU, which the GPUs' process group does not take.
- * sim: gradients
- * cause: device
+/* All-reduces copies on the CPU.
+ * sim: dp_performance
  */
 int average_gradients(struct module *model)
 {
