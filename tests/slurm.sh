@@ -88,7 +88,7 @@ module() { echo "module $*"; }
 export -f module
 
 job=$(sbatch --parsable --account=course scripts/grade_bridges.sbatch \
-    --device cpu --submission tests/submissions/reference)
+    --device sim --submission tests/submissions/reference)
 log=hw56-grade-$job.log
 report=artifacts/grade-$job.json
 trap 'rm -rf "$log" "$report" "artifacts/grade-$job-logs"' EXIT
@@ -96,6 +96,6 @@ wait_until 3000 job_is_over || fail "the job did not end"
 
 cat "$log"
 grep -q '^module load cuda/12.4.0$' "$log" || fail "the job did not load its module"
-grep -q '^58/100' "$log" || fail "the log has not the score"
-grep -q '"earned": 58' "$report" || fail "the report has not the score"
+grep -q '^100/100' "$log" || fail "the log has not the score"
+grep -q '"earned": 100' "$report" || fail "the report has not the score"
 echo "1 passed, 0 failed"

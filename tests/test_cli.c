@@ -228,7 +228,7 @@ static const struct {
     const char *arguments[ARGUMENTS];
     const char *said;
 } usage_errors[] = {
-    {{"--device", "gpu"}, "--device 'gpu': must be auto, cpu or cuda"},
+    {{"--device", "gpu"}, "--device 'gpu': must be auto, cpu, cuda or sim"},
     {{"--timeout", "0"}, "--timeout '0'"},
     {{"--nonsense"}, "--nonsense: no such option"},
     {{"--only", "lroa"}, "did you mean lora?"},
@@ -395,6 +395,32 @@ START_TEST(test_cuda_without_gpus)
 }
 END_TEST
 
+/* All points, the same speedups in every run, and never official. */
+START_TEST(test_simulated_gpus)
+{
+    static const char *const profiles[] = {"v100-nvlink", "v100-pcie"};
+    char statuses[64];
+    write_submission(NULL, "nothing", "");
+    int status =
+        grade("--submission", "sub", "--device", "sim", "--sim-profile", profiles[_i], NULL);
+    json_t *report = load_report();
+    statuses_of(report, statuses);
+    ck_assert_msg(strcmp(statuses, "PPPPPPPPPPPPP") == 0, "%s\n%s", statuses, outcome.out);
+    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(json_integer_value(json_object_get(report, "earned")), 100);
+    ck_assert_str_eq(text_of(report, "device"), "sim");
+    ck_assert(json_is_false(json_object_get(report, "official")));
+    const json_t *measured =
+        json_object_get(criterion_in(report, "pipeline_performance"), "measurements");
+    const json_t *ratios = json_object_get(measured, "ratios");
+    for (size_t i = 1; i < json_array_size(ratios); i++)
+        ck_assert_double_eq_tol(json_number_value(json_array_get(ratios, i)),
+                                json_number_value(json_array_get(ratios, 0)), 1e-6);
+    json_decref(report);
+    expect_nothing_left();
+}
+END_TEST
+
 START_TEST(test_timeout)
 {
     write_submission("pipeline.c", "clock_cycles", "for (volatile int i = 0;; i++) ;");
@@ -553,6 +579,7 @@ int main(void)
     tcase_add_test(test, test_report_is_not_the_students);
     tcase_add_test(test, test_report_facts);
     tcase_add_test(test, test_cuda_without_gpus);
+    tcase_add_loop_test(test, test_simulated_gpus, 0, 2);
     tcase_add_test(test, test_timeout);
     tcase_add_loop_test(test, test_interrupt, 0, sizeof signals / sizeof *signals);
     tcase_add_loop_test(test, test_fault, 0, sizeof faults / sizeof *faults);

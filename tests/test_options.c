@@ -24,8 +24,12 @@ static const struct {
     const char *arguments[ARGUMENTS];
     const char *said[3];
 } wrong[] = {
-    {{"--device", "gpu"}, {"--device 'gpu'", "auto, cpu or cuda", "did you mean cpu?"}},
-    {{"--device="}, {"--device ''", "auto, cpu or cuda"}},
+    {{"--device", "gpu"}, {"--device 'gpu'", "auto, cpu, cuda or sim", "did you mean cpu?"}},
+    {{"--device="}, {"--device ''", "auto, cpu, cuda or sim"}},
+    {{"--device", "sim", "--sim-profile", "nvlink"},
+     {"--sim-profile 'nvlink'", "v100-nvlink or v100-pcie"}},
+    {{"--sim-profile", "v100-pcie"}, {"--sim-profile v100-pcie", "--device sim", "--device auto"}},
+    {{"--measure=1"}, {"--measure", "takes no value"}},
     {{"--device"}, {"--device", "needs a value"}},
     {{"--section", "pipelin"}, {"--section 'pipelin'", "all, dp", "did you mean pipeline?"}},
     {{"--only", "gradeints"}, {"--only 'gradeints'", "--list", "did you mean gradients?"}},
@@ -50,6 +54,9 @@ static const struct {
     {{"--submission", ""}, {"--submission ''", "path"}},
     {{"--output", ""}, {"--output ''", "path"}},
     {{"--quiet=1"}, {"--quiet", "takes no value"}},
+    {{"--sanitize=adress"}, {"--sanitize 'adress'", "address or thread", "mean address?"}},
+    {{"--sanitize="}, {"--sanitize ''", "address or thread"}},
+    {{"--sanitize", "thread"}, {"'thread'", "unexpected"}},
     {{"--devise", "cpu"}, {"--devise", "did you mean --device?"}},
     {{"--devise=cpu"}, {"--devise:", "did you mean --device?"}},
     {{"--zzzzzzzzz"}, {"--zzzzzzzzz", "--help"}},
@@ -86,6 +93,7 @@ START_TEST(test_defaults)
     ck_assert_double_eq(options.timeout_s, 240);
     ck_assert_str_eq(options.color, "auto");
     ck_assert(!options.quiet);
+    ck_assert_str_eq(options.sanitizer, "");
     ck_assert_int_eq(options.count, 13);
 }
 END_TEST
@@ -108,6 +116,21 @@ START_TEST(test_given)
     ck_assert_double_eq(options.timeout_s, 1.5);
     ck_assert_uint_eq(options.seed, 17);
     ck_assert(options.quiet);
+}
+END_TEST
+
+static const struct {
+    const char *argument, *sanitizer;
+} sanitizers[] = {
+    {"--sanitize", "address"}, {"--sanitize=address", "address"}, {"--sanitize=thread", "thread"}};
+
+START_TEST(test_sanitizer)
+{
+    struct options options;
+    char *problem;
+    const char *const arguments[] = {sanitizers[_i].argument, "--quiet", NULL};
+    ck_assert_int_eq(parse(arguments, &options, &problem), 0);
+    ck_assert_str_eq(options.sanitizer, sanitizers[_i].sanitizer);
 }
 END_TEST
 
@@ -214,6 +237,7 @@ int main(void)
     tcase_add_test(test, test_defaults);
     tcase_add_test(test, test_given);
     tcase_add_test(test, test_seeds_differ);
+    tcase_add_loop_test(test, test_sanitizer, 0, sizeof sanitizers / sizeof *sanitizers);
     tcase_add_loop_test(test, test_selection, 0, sizeof selections / sizeof *selections);
     tcase_add_loop_test(test, test_action, 0, sizeof actions / sizeof *actions);
     suite_add_tcase(suite, test);
