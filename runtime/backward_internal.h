@@ -38,6 +38,7 @@ struct ready {
 struct lane {
     unsigned id;
     unsigned long long first; /* the lowest of their sequence numbers */
+    int64_t work;             /* elements that its nodes' gradients have */
     int nodes, ready_count;
     struct ready *ready; /* a heap */
     bool running;
@@ -50,6 +51,7 @@ struct room {
     struct visit stack[ROOM];
     struct ready ready[ROOM];
     int leaf_slot[2 * ROOM];
+    struct lane lane[LANES_MAX];
 };
 
 struct plan {
@@ -64,7 +66,7 @@ struct plan {
     int leaf_slots, leaves; /* open addressing: leaf -> target + 1 */
     int *leaf_slot;
     int lane_count;
-    struct lane lane[LANES_MAX];
+    struct lane *lane;
     struct ready *ready;
     struct crew *crew; /* the threads, if there may be several */
 };
@@ -86,7 +88,8 @@ void target_free(struct target *target);
 
 /* ---- backward_lanes.c ---- */
 
-/* lanes_open - after the walk: decide on the threads. errors: -1, with MemoryError */
+/* lanes_open - after the walk: decide whether there will be threads. errors: -1, with MemoryError
+ */
 int lanes_open(struct plan *plan);
 void lanes_close(struct plan *plan);
 
@@ -96,11 +99,11 @@ void lanes_push(struct plan *plan, int target);
 /* lanes_run - run nodes until none is left. errors: -1, with the first error in any thread */
 int lanes_run(struct plan *plan);
 
-/* plan_lock_target - while contributions to it are looked at. plan_lock_hooks - while one is called
- */
-pthread_mutex_t *plan_lock_target(struct plan *plan, int target);
-pthread_mutex_t *plan_lock_hooks(struct plan *plan);
-void plan_unlock(pthread_mutex_t *lock);
+/* lanes_lock_target, lanes_lock_hooks - where there are threads: one of them at a time adds to a
+ * target, one calls a hook
+ * returns: what is to be unlocked */
+pthread_mutex_t *lanes_lock_target(struct plan *plan, int target);
+pthread_mutex_t *lanes_lock_hooks(struct plan *plan);
 
 /* ---- backward.c ---- */
 

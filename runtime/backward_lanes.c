@@ -10,6 +10,10 @@
 #include "runtime/error.h"
 #include "runtime/scope.h"
 
+/* What other lanes than the largest must have to do, in elements of gradients, before a thread is
+ * worth its start: that takes as long as some 50,000 elements in the quickest operation. */
+enum { WORTH_A_THREAD = 1 << 16 };
+
 enum { TARGET_LOCKS = 64 };
 
 /* The threads that run a plan with several lanes. */
@@ -81,6 +85,35 @@ static void crew_free(struct crew *crew)
     free(crew);
 }
 
+static int64_t work_of(const struct node *node)
+{
+    int64_t work = 0;
+    for (int i = 0; i < node->inputs; i++) {
+        int64_t elements = 1;
+        for (int d = 0; d < node->edges[i].ndim; d++)
+            elements *= node->edges[i].shape[d];
+        work += elements;
+    }
+    return work;
+}
+
+/* threads_pay - is there enough to do outside of the largest lane? What devices are asked to do,
+ * they do later: one thread keeps them all busy. */
+static bool threads_pay(struct plan *plan)
+{
+    int64_t all = 0, largest = 0;
+    if (plan->lane_count < 2 || plan->on_device)
+        return false;
+    for (int i = 0; i < plan->targets; i++)
+        if (plan->target[i].node)
+            plan->lane[plan->target[i].lane].work += work_of(plan->target[i].node);
+    for (int i = 0; i < plan->lane_count; i++) {
+        all += plan->lane[i].work;
+        largest = plan->lane[i].work > largest ? plan->lane[i].work : largest;
+    }
+    return all - largest >= WORTH_A_THREAD;
+}
+
 int lanes_open(struct plan *plan)
 {
     plan->ready =
@@ -90,8 +123,7 @@ int lanes_open(struct plan *plan)
     struct ready *room = plan->ready;
     for (int i = 0; i < plan->lane_count; room += plan->lane[i++].nodes)
         plan->lane[i].ready = room;
-    /* What devices are asked to do, they do later: one thread keeps them all busy. */
-    if (plan->lane_count < 2 || plan->on_device)
+    if (!threads_pay(plan))
         return 0;
     plan->crew = crew_new(plan->nodes);
     return plan->crew ? 0 : -1;
@@ -105,25 +137,17 @@ void lanes_close(struct plan *plan)
         free(plan->ready);
 }
 
-pthread_mutex_t *plan_lock_target(struct plan *plan, int target)
+pthread_mutex_t *lanes_lock_target(struct plan *plan, int target)
 {
-    pthread_mutex_t *lock = plan->crew ? &plan->crew->target[target % TARGET_LOCKS] : NULL;
-    if (lock)
-        pthread_mutex_lock(lock);
+    pthread_mutex_t *lock = &plan->crew->target[target % TARGET_LOCKS];
+    pthread_mutex_lock(lock);
     return lock;
 }
 
-pthread_mutex_t *plan_lock_hooks(struct plan *plan)
+pthread_mutex_t *lanes_lock_hooks(struct plan *plan)
 {
-    if (plan->crew)
-        pthread_mutex_lock(&plan->crew->hooks);
-    return plan->crew ? &plan->crew->hooks : NULL;
-}
-
-void plan_unlock(pthread_mutex_t *lock)
-{
-    if (lock)
-        pthread_mutex_unlock(lock);
+    pthread_mutex_lock(&plan->crew->hooks);
+    return &plan->crew->hooks;
 }
 
 /* ---- one thread ---- */

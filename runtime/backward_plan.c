@@ -175,6 +175,7 @@ static void plan_init(struct plan *plan)
     plan->target_capacity = ROOM;
     plan->leaf_slot = memset(plan->room->leaf_slot, 0, sizeof plan->room->leaf_slot);
     plan->leaf_slots = 2 * ROOM;
+    plan->lane = plan->room->lane;
 }
 
 int plan_make(struct plan *plan, struct edge *root)

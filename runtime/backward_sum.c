@@ -24,10 +24,9 @@ static int own_sum(struct target *target)
 }
 
 /* The slices of one tensor share one gradient. */
-static int add_part(struct target *target, const struct edge *edge)
+static int add_part(struct target *target, const struct edge *edge, const struct tensor *part)
 {
     SCOPE;
-    const struct tensor *part = edge->sent;
     if (!target->gradient)
         target->gradient =
             tensor_retain(tensor_zeros(edge->ndim, edge->shape, part->dtype, tensor_device(part)));
@@ -38,16 +37,24 @@ static int add_part(struct target *target, const struct edge *edge)
     return place ? tensor_table(place)->binary(BINARY_ADD, place, place, part, 1) : -1;
 }
 
-static int add(struct target *target, const struct edge *edge)
+/* add - takes over edge->sent */
+static int add(struct target *target, struct edge *edge)
 {
+    struct tensor *sent = edge->sent;
+    int status = 0;
+    edge->sent = NULL;
     target->to_come--;
-    if (!edge->sent)
+    if (sent && edge->part_dim >= 0) {
+        status = add_part(target, edge, sent);
+    } else if (sent && target->gradient) {
+        target->gradient = gradient_sum(target->gradient, sent);
+        status = target->gradient ? 0 : -1;
+    } else if (sent) {
+        target->gradient = sent;
         return 0;
-    if (edge->part_dim >= 0)
-        return add_part(target, edge);
-    target->gradient =
-        target->gradient ? gradient_sum(target->gradient, edge->sent) : tensor_retain(edge->sent);
-    return target->gradient ? 0 : -1;
+    }
+    tensor_release(sent);
+    return status;
 }
 
 /* ---- waiting for a turn ---- */
@@ -84,7 +91,7 @@ static int add_those_waiting(struct target *target)
     while (status == 0 && target->waiting && target->waiting->edge.turn + 1 == target->to_come) {
         struct waiting *waiting = waiting_take(target);
         status = add(target, &waiting->edge);
-        waiting_free(waiting);
+        free(waiting);
     }
     return status;
 }
@@ -93,10 +100,7 @@ int target_receive(struct target *target, struct edge *edge)
 {
     if (edge->turn + 1 != target->to_come)
         return wait_for_turn(target, edge);
-    int status = add(target, edge);
-    tensor_release(edge->sent);
-    edge->sent = NULL;
-    if (status < 0 || add_those_waiting(target) < 0)
+    if (add(target, edge) < 0 || add_those_waiting(target) < 0)
         return -1;
     return target->to_come == 0;
 }

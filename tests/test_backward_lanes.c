@@ -17,6 +17,7 @@
 #include "runtime/workers.h"
 
 enum { CALLER = -1, REPEATS = 20 };
+enum { ELEMENTS = 1 << 16 }; /* of the tensors here: threads are not started for little work */
 
 /* ---- operations that do nothing, and whose rules are watched ---- */
 
@@ -87,7 +88,16 @@ static struct tensor *passed(struct workers *workers, int stage, struct tensor *
 
 static struct tensor *leaf(double value, struct device device)
 {
-    return tensor_set_requires_grad(tensor_full(SHAPE(1), value, FLOAT64, device), true);
+    return tensor_set_requires_grad(tensor_full(SHAPE(ELEMENTS), value, FLOAT64, device), true);
+}
+
+/* gradient_of - a leaf's, which is the same in all elements */
+static double gradient_of(const struct tensor *x)
+{
+    const double *gradient = tensor_data(tensor_grad(x));
+    for (int i = 1; i < ELEMENTS; i++)
+        ck_assert_double_eq(gradient[i], gradient[0]);
+    return gradient[0];
 }
 
 static struct tensor *joined(struct tensor *const *parts, int n)
@@ -174,7 +184,7 @@ static void go_back_together(int stages)
     notes.n = 0;
     backward(joined(parts, stages));
     ck_assert_int_eq(atomic_load(&ended), stages - 1); /* all but the caller */
-    ck_assert_double_eq(tensor_item(tensor_grad(x)), stages);
+    ck_assert_double_eq(gradient_of(x), stages);
     bool caller = false;
     for (int i = 0; i < stages; i++) {
         caller |= pthread_equal(notes.at[i].thread, pthread_self()) != 0;
@@ -206,7 +216,7 @@ START_TEST(the_latest_made_runs_first)
     struct tensor *parts[] = {made[2], made[4], made[0], made[3], made[1]};
     backward(joined(parts, 5));
     ASSERT_ORDER(4, 3, 2, 1, 0);
-    ck_assert_double_eq(tensor_item(tensor_grad(x)), 5);
+    ck_assert_double_eq(gradient_of(x), 5);
     workers_close(workers);
 }
 END_TEST
@@ -219,8 +229,22 @@ START_TEST(no_thread_is_started_for_a_chain)
     struct tensor *x = leaf(1, CPU), *y = x;
     for (int i = 0; i < 10; i++)
         y = passed(workers, i % 2, y, i);
-    backward(y);
+    backward(tensor_sum(y));
     ASSERT_ORDER(9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    assert_all_by_caller();
+    workers_close(workers);
+}
+END_TEST
+
+START_TEST(no_thread_is_started_for_little)
+{
+    SCOPE;
+    struct workers *workers = workers_new(2);
+    struct tensor *x = tensor_sum(leaf(1, CPU)), *parts[4];
+    for (int i = 0; i < 4; i++)
+        parts[i] = tensor_view(passed(workers, i % 2, x, i), SHAPE(1));
+    backward(joined(parts, 4));
+    ck_assert_int_eq(notes.n, 4);
     assert_all_by_caller();
     workers_close(workers);
 }
@@ -424,7 +448,7 @@ static double sum_of_contributions(const int *order)
     }
     backward(joined(parts, STAGES));
     workers_close(workers);
-    return tensor_item(tensor_grad(x));
+    return gradient_of(x);
 }
 
 START_TEST(contributions_wait_for_their_turn)
@@ -454,9 +478,9 @@ START_TEST(partial_sum_of_a_predecessor_is_found)
     struct workers *workers = workers_new(2);
     struct tensor *x = leaf(1, CPU);
     struct tensor *y = BY(workers, 0, op_run, (struct op){x, NULL, add_to_partial, 0});
-    backward(BY(workers, 1, op_run, (struct op){x, y, pass, 1}));
+    backward(tensor_sum(BY(workers, 1, op_run, (struct op){x, y, pass, 1})));
     ck_assert(sequence.partial_found);
-    ck_assert_double_eq(tensor_item(tensor_grad(x)), 1 + 10);
+    ck_assert_double_eq(gradient_of(x), 1 + 10);
     workers_close(workers);
 }
 END_TEST
@@ -472,7 +496,7 @@ START_TEST(more_threads_than_lanes)
         parts[i] = passed(workers, i, passed(workers, (i + 1) % MANY, x, i), MANY + i);
     backward(joined(parts, MANY));
     ck_assert_int_eq(notes.n, 2 * MANY);
-    ck_assert_double_eq(tensor_item(tensor_grad(x)), MANY);
+    ck_assert_double_eq(gradient_of(x), MANY);
     workers_close(workers);
 }
 END_TEST
@@ -490,7 +514,7 @@ static void hook(void *context, struct tensor *x)
     ck_assert_int_eq(++*hooked->inside, 1); /* plain memory: ThreadSanitizer looks on */
     hooked->calls++;
     sched_yield();
-    hooked->gradient = tensor_item(tensor_add(tensor_grad(x), tensor_grad(x))); /* in a scope */
+    hooked->gradient = tensor_item(tensor_mean(tensor_grad(x))); /* in a scope */
     --*hooked->inside;
 }
 
@@ -514,7 +538,7 @@ START_TEST(hooks_are_called_once_and_one_at_a_time)
         backward(joined(parts, 4));
         for (int i = 0; i < 5; i++) {
             ck_assert_int_eq(hooked[i].calls, 1);
-            ck_assert_double_eq(hooked[i].gradient, i < 4 ? 2 : 8);
+            ck_assert_double_eq(hooked[i].gradient, i < 4 ? 1 : 4);
         }
         workers_close(workers);
     }
@@ -608,6 +632,7 @@ static TCase *order(void)
     tcase_add_test(tests, stages_go_back_at_the_same_time);
     tcase_add_test(tests, the_latest_made_runs_first);
     tcase_add_test(tests, no_thread_is_started_for_a_chain);
+    tcase_add_test(tests, no_thread_is_started_for_little);
     tcase_add_test(tests, more_threads_than_lanes);
     tcase_add_test(tests, one_thread_drives_devices);
     tcase_add_test(tests, copies_carry_the_numbers_of_their_stage);
