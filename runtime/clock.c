@@ -1,7 +1,5 @@
 #include "runtime/clock.h"
 
-#include <stddef.h>
-
 #include "runtime/plugin.h"
 
 bool clock_is_virtual(void)
@@ -27,4 +25,10 @@ void clock_exchange(double latest, double bytes)
         return;
     clock_wait(latest);
     clock_wait(clock_now() + plugin_current()->network_seconds(bytes));
+}
+
+void clock_copy(size_t bytes)
+{
+    if (clock_is_virtual())
+        clock_wait(clock_now() + plugin_current()->copy_seconds((double)bytes));
 }

@@ -10,6 +10,7 @@
  *
  * Without a virtual clock all of this does nothing. */
 #include <stdbool.h>
+#include <stddef.h>
 
 /* clock_is_virtual - whether there is one */
 bool clock_is_virtual(void);
@@ -23,4 +24,7 @@ void clock_wait(double time);
 /* clock_exchange - this thread has met others, the last of which came at `latest`, and has sent
  * them so many bytes over the network */
 void clock_exchange(double latest, double bytes);
+
+/* clock_copy - this thread has copied so many bytes within the host's memory, for a device */
+void clock_copy(size_t bytes);
 #endif

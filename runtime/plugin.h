@@ -46,10 +46,12 @@ struct device_plugin {
     /* Of a device whose time is virtual; NULL otherwise.
      * clock - the calling thread's time, in seconds; clock_wait - advance it to `time` at least
      * network_seconds - what sending so many bytes from process to process takes
+     * copy_seconds - what copying so many within the host's memory does
      * set_scale - charge for everything as if its dimensions were so many times as long */
     double (*clock)(void);
     void (*clock_wait)(double time);
     double (*network_seconds)(double bytes);
+    double (*copy_seconds)(double bytes);
     void (*set_scale)(int scale);
 };
 

@@ -38,6 +38,7 @@ START_TEST(nothing_happens_without_a_virtual_clock)
     ck_assert(!clock_is_virtual());
     clock_wait(5);
     clock_exchange(7, 1e9);
+    clock_copy(1000);
     ck_assert_double_eq(clock_now(), 0);
 }
 END_TEST
@@ -156,6 +157,26 @@ START_TEST(who_waits_for_a_condition_is_as_late_as_who_changed_it)
     __wrap_pthread_mutex_unlock(&shared.mutex);
     ck_assert_double_eq(clock_now(), 3 * ms);
     pthread_join(thread, NULL);
+}
+END_TEST
+
+/* ---- copies ---- */
+
+/* 1 MB goes at 15.75 GB/s over PCIe and at 10 GB/s from one host memory to the other. */
+START_TEST(the_host_has_its_part_in_copies)
+{
+    SCOPE;
+    use_sim();
+    struct tensor *x = tensor_to(tensor_full(SHAPE(4), 1, FLOAT32, CPU), CUDA(0));
+    ck_assert_ptr_nonnull(tensor_to(x, CPU)); /* makes the device ready */
+    struct tensor *host = tensor_full(SHAPE(1 << 18), 1, FLOAT32, CPU);
+    double copy = (1 << 20) / 10e9, link = (1 << 20) / 15.75e9, begin = clock_now();
+    struct tensor *device = tensor_to(host, CUDA(0));
+    ck_assert_double_ge(clock_now() - begin, copy);
+    ck_assert_double_lt(clock_now() - begin, copy + 0.05 * ms);
+    begin = clock_now();
+    ck_assert_double_eq(tensor_get(tensor_to(device, CPU), (1 << 18) - 1), 1);
+    ck_assert_double_ge(clock_now() - begin, link + copy);
 }
 END_TEST
 
@@ -285,6 +306,7 @@ static Suite *suite(void)
     tcase_add_test(t, sleeps_are_real_without_a_virtual_clock);
     tcase_add_loop_test(t, a_lock_makes_its_holders_follow_each_other, 0, 2);
     tcase_add_test(t, who_waits_for_a_condition_is_as_late_as_who_changed_it);
+    tcase_add_test(t, the_host_has_its_part_in_copies);
     tcase_add_test(t, tasks_begin_when_submitted_and_results_come_when_they_end);
     tcase_add_test(t, times_do_not_depend_on_how_threads_run);
     tcase_add_loop_test(t, ranks_leave_a_collective_when_the_last_has_come, 0, 2);

@@ -34,6 +34,7 @@ static const struct device_plugin plugin = {
     .clock = sim_clock,
     .clock_wait = sim_clock_wait,
     .network_seconds = sim_network_seconds,
+    .copy_seconds = sim_copy_seconds,
     .set_scale = sim_set_scale,
 #else
     .name = "cuda",

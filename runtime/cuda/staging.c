@@ -2,6 +2,7 @@
  * such memory does a GPU copy by itself, while the host fills or empties the other piece. */
 #include <string.h>
 
+#include "runtime/clock.h"
 #include "runtime/cuda/cuda.h"
 
 enum { SLOT_BYTES = 4 << 20 };
@@ -31,6 +32,7 @@ static int piece_in(struct staging *staging, size_t piece, void *to, const void 
     if (!slot)
         return -1;
     memcpy(slot->memory, (const char *)from + offset, n);
+    clock_copy(n);
     if (CUDA_TRY(cudaMemcpyAsync((char *)to + offset, slot->memory, n, cudaMemcpyHostToDevice,
                                  stream)) < 0)
         return -1;
@@ -65,6 +67,7 @@ static int piece_out_end(struct staging *staging, size_t piece, void *to, size_t
     if (order_wait(slot->done) < 0)
         return -1;
     memcpy((char *)to + piece * SLOT_BYTES, slot->memory, piece_bytes(piece, bytes));
+    clock_copy(piece_bytes(piece, bytes));
     return 0;
 }
 

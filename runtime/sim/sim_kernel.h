@@ -49,8 +49,10 @@ void sim_set_scale(int scale);
 double sim_clock(void);
 void sim_clock_wait(double time);
 
-/* sim_network_seconds - what sending so many bytes to another process over TCP takes */
+/* sim_network_seconds - what sending so many bytes to another process over TCP takes
+ * sim_copy_seconds - what copying so many within the host's memory does */
 double sim_network_seconds(double bytes);
+double sim_copy_seconds(double bytes);
 
 /* sim_set_timeout - how long communicators made from now on wait for the other ranks; 30 s at first
  */

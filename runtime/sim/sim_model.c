@@ -40,6 +40,9 @@ static const double collective_latency = 20e-6;
 static const double network_bandwidth = 64 * 1048576 / 67e-3;
 static const double network_latency = 20e-6;
 
+/* Assumed: what one core copies from memory to memory. */
+static const double host_bandwidth = 10e9;
+
 const struct sim_host_costs sim_host_costs = {
     .launch = 3.8e-6,      /* [Graph] */
     .synchronize = 2.9e-6, /* [Graph]: 9.6 - 2.9 - 3.8 */
@@ -148,6 +151,11 @@ double sim_peer_copy_seconds(size_t bytes, bool direct)
 double sim_network_seconds(double bytes)
 {
     return network_latency + scaled(bytes) / network_bandwidth;
+}
+
+double sim_copy_seconds(double bytes)
+{
+    return scaled(bytes) / host_bandwidth;
 }
 
 double sim_collective_seconds(double bytes)
