@@ -1,4 +1,4 @@
-/* Sleeps ten milliseconds in every task.
+/* Sleeps twenty milliseconds in every task.
  * sim: pipeline_performance
  */
 #include <unistd.h>
@@ -6,6 +6,6 @@
 static struct tensor *turn_run(void *environment)
 {
     struct turn *turn = environment;
-    usleep(10000);
+    usleep(20000);
     return module_forward(turn->stage, tensor_to(turn->microbatch, turn->device));
 }
