@@ -22,6 +22,7 @@
 #include "grading/interrupt.h"
 #include "grading/options.h"
 #include "grading/report.h"
+#include "grading/sanitize.h"
 #include "grading/score.h"
 #include "grading/summary.h"
 #include "grading/workspace.h"
@@ -90,6 +91,7 @@ static void prepare(struct grade *grade, const struct options *options,
     choose_device(grade, options, &gpus);
     run->home = grade->home;
     run->seed = options->seed;
+    run->sanitizer = options->sanitizer;
     run->timeout_s = options->timeout_s;
     run->folder = workspace_create();
     submission_write(submission, run->folder, grade->sources);
@@ -175,13 +177,16 @@ static void release(struct grade *grade)
     report_close(&grade->report);
 }
 
-static int grade_submission(const struct options *options)
+static int grade_submission(const struct options *options, char **argv)
 {
     struct grade grade = {.home = home_find()};
     struct submission submission;
     char *problem = NULL;
     int status;
-    if (submission_read(options->submission, grade.home, &submission, &problem) < 0) {
+    if (*options->sanitizer &&
+        sanitize_become(options->sanitizer, grade.home, argv, &problem) < 0) {
+        status = usage_error("", problem);
+    } else if (submission_read(options->submission, grade.home, &submission, &problem) < 0) {
         status = usage_error(options->submission ? "--submission " : "", problem);
     } else if (report_open(&grade.report, options->output, &problem) < 0) {
         status = usage_error("", problem);
@@ -215,7 +220,7 @@ static int command_main(int argc, char **argv)
     case ACTION_GRADE:
         break;
     }
-    return grade_submission(&options);
+    return grade_submission(&options, argv);
 }
 
 int main(int argc, char **argv)

@@ -13,6 +13,7 @@
 #include "grading/build_includes.h"
 #include "grading/crash.h"
 #include "grading/fault.h"
+#include "grading/sanitize.h"
 #include "grading/text.h"
 #include "runtime/scope.h"
 
@@ -72,6 +73,7 @@ static void compile_command(const struct build *build, struct command *command)
     command_add(command, "-I");
     command_add(command, build->home);
     command_add_words(command, STUDENT_CFLAGS);
+    command_add_words(command, sanitize_flags(build->sanitizer));
     command_add_words(command, "-c -o student.o");
     command_add(command, scope_printf("assignment/%s", build->file));
 }
@@ -103,8 +105,10 @@ static void link_command(const struct library *library, struct command *command)
 #else
     command_add_words(command, "-shared -Wl,-Bsymbolic");
     command_add_words(command, in_virtual_time);
-    command_add_words(command, between_guards);
+    if (!*library->build->sanitizer) /* it has guards of its own */
+        command_add_words(command, between_guards);
 #endif
+    command_add_words(command, sanitize_flags(library->build->sanitizer));
     command_add(command, "-o");
     command_add(command, library->path);
     command_add(command, "student.o");

@@ -33,6 +33,7 @@ struct build {
     const char *folder;  /* a folder for this build alone, not there yet, in: */
     const char *private; /* the run's */
     enum isolation_level isolation;
+    const char *sanitizer; /* "", "address" or "thread" */
     struct library libraries[BUILD_LIBRARIES];
     int library_count; /* with `supplied` filled in */
     void (*finished)(

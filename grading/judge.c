@@ -149,6 +149,7 @@ int criterion_main(int argc, char **argv)
         .seed = strtoull(argv[CRITERION_SEED], NULL, 10),
         .timeout_s = strtod(argv[CRITERION_TIMEOUT], NULL),
         .isolation = argv[CRITERION_ISOLATION],
+        .sanitizer = argv[CRITERION_SANITIZER],
     };
     struct judge j = {
         .criterion = criterion,

@@ -35,6 +35,7 @@ enum {
     CRITERION_LIBRARY,
     CRITERION_FOLDER,
     CRITERION_ISOLATION,
+    CRITERION_SANITIZER, /* that the library is built with, or "" */
     CRITERION_ARGUMENTS
 };
 enum { CRITERION_LOG = PROCESS_DATA + 1 };

@@ -147,6 +147,12 @@ static int take_quiet(struct parser *parser, const char *value)
     return 0;
 }
 
+static int take_sanitize(struct parser *parser, const char *value)
+{
+    static const char *const choices[] = {"address", "thread", NULL};
+    return take_choice(parser, value ? value : "address", choices, &parser->options->sanitizer);
+}
+
 static int take_list(struct parser *parser, const char *value)
 {
     (void)value;
@@ -218,6 +224,10 @@ static const struct option_row rows[] = {
      take_seed},
     {"color", 0, "auto|always|never", "colours (auto: on a terminal, unless NO_COLOR is set)",
      take_color},
+    {"sanitize", 0, "[=address|thread]",
+     "find memory errors, undefined behaviour (or races) of the\n"
+     "student files with the compiler's sanitizers; slower",
+     take_sanitize},
     {"quiet", 'q', NULL, "print the score alone", take_quiet},
     {"list", 0, NULL, "print the criteria and their points, and grade nothing", take_list},
     {"help", 'h', NULL, "print this", take_help},
@@ -266,12 +276,23 @@ static int wrong_option(struct parser *parser, int code, char **argv)
     return -1;
 }
 
+static bool is_value_optional(const struct option_row *row)
+{
+    return row->value && row->value[0] == '[';
+}
+
+static int takes_value(const struct option_row *row)
+{
+    return is_value_optional(row) ? optional_argument
+           : row->value           ? required_argument
+                                  : no_argument;
+}
+
 static int take_arguments(struct parser *parser, int argc, char **argv)
 {
     struct option longs[ROWS + 1] = {0};
     for (int i = 0; i < ROWS; i++)
-        longs[i] = (struct option){rows[i].name, rows[i].value ? required_argument : no_argument,
-                                   NULL, FIRST_LONG + i};
+        longs[i] = (struct option){rows[i].name, takes_value(&rows[i]), NULL, FIRST_LONG + i};
     opterr = 0;
     int code;
     while ((code = getopt_long(argc, argv, ":hq", longs, NULL)) != -1) {
@@ -341,6 +362,7 @@ int options_parse(int argc, char **argv, struct options *options, char **problem
                                 .output = "artifacts/grade.json",
                                 .timeout_s = TIMEOUT_DEFAULT,
                                 .color = "auto",
+                                .sanitizer = "",
                                 .seed = draw_seed()};
     struct parser parser = {.options = options, .problem = problem};
     if (take_arguments(&parser, argc, argv) < 0 || check_combination(&parser) < 0)
@@ -355,9 +377,9 @@ void options_help(FILE *out)
           out);
     for (int i = 0; i < ROWS; i++) {
         char left[64];
-        snprintf(left, sizeof left, "%s%c%s--%s %s", rows[i].letter ? "-" : " ",
+        snprintf(left, sizeof left, "%s%c%s--%s%s%s", rows[i].letter ? "-" : " ",
                  rows[i].letter ? rows[i].letter : ' ', rows[i].letter ? ", " : "  ", rows[i].name,
-                 rows[i].value ? rows[i].value : "");
+                 is_value_optional(&rows[i]) ? "" : " ", rows[i].value ? rows[i].value : "");
         const char *help = rows[i].help, *second = strchr(help, '\n');
         fprintf(out, "  %-31s %.*s\n", left, (int)(second ? second - help : 200), help);
         if (second)

@@ -21,7 +21,8 @@ struct options {
     uint64_t seed;     /* given, or drawn */
     const char *color; /* "auto", "always", "never" */
     bool quiet;
-    int count; /* selected criteria, in the rubric's order */
+    const char *sanitizer; /* "", "address" or "thread" */
+    int count;             /* selected criteria, in the rubric's order */
     const struct criterion *selected[RUBRIC_MAX];
 };
 

@@ -1,10 +1,12 @@
 /* outcome.c - from how subjects ended to one verdict, for the most telling reason. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #include "grading/observations.h"
 #include "grading/run.h"
+#include "grading/sanitize.h"
 #include "grading/subject.h"
 #include "grading/worlds.h"
 #include "runtime/scope.h"
@@ -47,13 +49,24 @@ static bool is_peers_doing(const char *failure)
     return strstr(failure, "DistError") != NULL;
 }
 
+/* What a sanitizer found, or NULL. */
+static const char *sanitizer_words(const struct inhabitant *subject)
+{
+    if (!*subject->worlds->sanitizer || process_succeeded(&subject->process))
+        return NULL;
+    char *printed = capture_text(&subject->process.output);
+    const char *report = sanitize_report(printed);
+    free(printed);
+    return report;
+}
+
 static enum weight weigh(const struct inhabitant *subject)
 {
     const struct observations *o = subject->observations;
     bool signalled = WIFSIGNALED(subject->process.wait_status);
     if (subject->process.late || subject->process.stopped)
         return subject->process.late ? LATE : STOPPED;
-    if (subject->status.misuse.kind)
+    if (subject->status.misuse.kind || sanitizer_words(subject))
         return MISUSED;
     if (signalled)
         return CRASHED;
@@ -83,6 +96,9 @@ static const char *crash_words(const struct inhabitant *subject)
 static const char *misuse_words(const struct inhabitant *subject)
 {
     const struct worlds *worlds = subject->worlds;
+    const char *found = sanitizer_words(subject);
+    if (found)
+        return scope_printf("%s%s", who(subject), found);
     const char *what = stack_misuse(&subject->status.misuse, worlds->library, worlds->folder);
     if (WIFSIGNALED(subject->process.wait_status))
         return scope_printf("%s\n%s%s", crash_words(subject), who(subject), what);

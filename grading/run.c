@@ -172,8 +172,7 @@ static struct enclosure trial_enclosure(const struct trial *trial)
     return (struct enclosure){
         .level = trial->execution->isolation,
         .hidden = {run->home, run->folder},
-        .shown = {trial->library->path, scope_printf("%s/runtime", run->home),
-                  plugin_path(run)},
+        .shown = {trial->library->path, scope_printf("%s/runtime", run->home), plugin_path(run)},
         .writable = trial->folder,
         .writable_bytes = FOLDER_BYTES,
         .gpus = strcmp(run->device, "cuda") == 0,
@@ -197,6 +196,7 @@ static int trial_exec(struct trial *trial, int log)
         [CRITERION_PLUGIN] = plugin_path(run),
         [CRITERION_LIBRARY] = trial->library->path,
         [CRITERION_FOLDER] = trial->folder,
+        [CRITERION_SANITIZER] = run->sanitizer ? run->sanitizer : "",
         [CRITERION_ISOLATION] = isolation_name(enclosure.level),
     };
     trial->process = (struct process){
@@ -357,6 +357,7 @@ static void plan_builds(struct execution *execution)
             .file = file_name(run->sources[i]),
             .folder = format_or_fault("%s/build-%d", run->folder, i),
             .isolation = execution->isolation,
+            .sanitizer = run->sanitizer ? run->sanitizer : "",
             .private = run->folder,
             .finished = library_finished,
             .context = execution,

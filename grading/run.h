@@ -31,8 +31,9 @@ struct run {
     const char *folder;     /* private folder for this run's builds and processes */
     const char *device;     /* "cpu", "cuda" or "sim" */
     uint64_t seed;
-    double timeout_s; /* per criterion */
-    int count;        /* selected criteria, in the rubric's order */
+    const char *sanitizer; /* for the student files: "" or NULL, "address" or "thread" */
+    double timeout_s;      /* per criterion */
+    int count;             /* selected criteria, in the rubric's order */
     struct result
         *results; /* criterion and log filled in; BLOCKED ones have their reason already */
 };

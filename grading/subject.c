@@ -190,7 +190,7 @@ int subject_main(int argc, char **argv)
     connect_group(&s, argv + SUBJECT_ADDRESSES, atof(argv[SUBJECT_TIMEOUT]));
     guard(isolation_parse(argv[SUBJECT_ISOLATION]), argv[SUBJECT_DEVICE]);
     load_library(&s);
-    if (!s.criterion->speedup)
+    if (!s.criterion->speedup && !*argv[SUBJECT_SANITIZER])
         crash_guard_memory(__builtin_frame_address(0));
     s.criterion->observe(&s);
     finish(&s);

@@ -37,6 +37,7 @@ enum {
     SUBJECT_FOLDER,
     SUBJECT_TIMEOUT,
     SUBJECT_ISOLATION,
+    SUBJECT_SANITIZER, /* that the library is built with, or "" */
     SUBJECT_ADDRESSES
 };
 

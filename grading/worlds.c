@@ -117,6 +117,7 @@ static void start(struct worlds *worlds, struct inhabitant *subject,
         [SUBJECT_FOLDER] = subject->folder,
         [SUBJECT_TIMEOUT] = group_timeout,
         [SUBJECT_ISOLATION] = worlds->isolation,
+        [SUBJECT_SANITIZER] = worlds->sanitizer,
     };
     memcpy(arguments + SUBJECT_ADDRESSES, addresses,
            sizeof *addresses * (size_t)subject->world_size);

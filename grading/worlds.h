@@ -36,6 +36,7 @@ struct worlds {
     uint64_t seed;
     double timeout_s;
     const char *isolation; /* name of the level */
+    const char *sanitizer; /* that the library is built with, or "" */
 
     int count;
     struct inhabitant *at;

@@ -48,6 +48,7 @@ static void build_source(const char *source)
                            .source = copy,
                            .file = "data_parallel.c",
                            .folder = folder,
+                           .sanitizer = "",
                            .libraries = {{.supplied = NULL}, {.supplied = supplied}},
                            .library_count = 2,
                            .finished = on_finished};

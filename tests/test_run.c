@@ -280,6 +280,31 @@ static const struct {
      "not finished after 1 s"},
 };
 
+#ifdef __SANITIZE_ADDRESS__
+static const struct {
+    const char *source, *reason;
+} sanitized[] = {
+    {RIGHT, NULL},
+    {PROBE("volatile char *p = malloc(40); p[40] = 1; return x * x;"),
+     "heap-buffer-overflow: WRITE of size 1 at assignment/data_parallel.c:9; allocated at "
+     "assignment/data_parallel.c:9"},
+    {PROBE("volatile char p[40]; p[x + 33] = 1; return x * x + p[39] * 0;"),
+     "stack-buffer-overflow: WRITE of size 1 at assignment/data_parallel.c:9"},
+    {PROBE("return x + 2147483647;"), "undefined behaviour: signed integer overflow: 7 + 2147483647"
+                                      " cannot be represented in type 'int' at "
+                                      "assignment/data_parallel.c:9"},
+    {PROBE("return *(volatile int *)0;"), "undefined behaviour: load of null pointer"},
+};
+
+START_TEST(a_sanitizer_names_the_students_line)
+{
+    t.run.sanitizer = "address";
+    run_one(&criterion_t_probe, sanitized[_i].source);
+    assert_result(0, sanitized[_i].reason ? STATUS_FAILED : STATUS_PASSED, sanitized[_i].reason);
+}
+END_TEST
+#endif
+
 START_TEST(what_never_ends_is_a_timeout)
 {
     t.run.timeout_s = 1;
@@ -534,6 +559,10 @@ static Suite *run_suite(void)
     tcase_add_checked_fixture(tests, begin, end);
     tcase_add_loop_test(tests, a_verdict_is_right_whatever_the_student_does, 0,
                         sizeof cases / sizeof cases[0]);
+#ifdef __SANITIZE_ADDRESS__
+    tcase_add_loop_test(tests, a_sanitizer_names_the_students_line, 0,
+                        sizeof sanitized / sizeof sanitized[0]);
+#endif
     tcase_add_loop_test(tests, what_never_ends_is_a_timeout, 0, sizeof endless / sizeof endless[0]);
     tcase_add_test(tests, output_is_kept_in_the_log_and_capped);
     tcase_add_test(tests, compiler_warnings_are_in_the_log);
