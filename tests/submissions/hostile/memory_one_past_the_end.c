@@ -1,5 +1,6 @@
 /* Right but for one index too many, written past the end of the list.
  * fails: partitions
+ * says: wrote past the end of a block
  */
 struct partitions *partition_indices(int64_t size, int world_size, uint64_t seed)
 {

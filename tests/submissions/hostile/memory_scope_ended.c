@@ -1,5 +1,6 @@
 /* The result belongs to a scope that ended before it is returned.
  * fails: partitions
+ * says: or whose scope has ended
  */
 struct partitions *partition_indices(int64_t size, int world_size, uint64_t seed)
 {

@@ -1,5 +1,6 @@
 /* Sums gradients into a tensor that nobody filled with zeros.
  * fails: gradients
+ * says: got nan
  */
 int average_gradients(struct module *model)
 {

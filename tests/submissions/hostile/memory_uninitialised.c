@@ -1,5 +1,6 @@
 /* Counts the pairs of a wave from whatever malloc's memory holds.
  * fails: schedule
+ * says: crashed: SIGSEGV
  */
 #include <stdlib.h>
 

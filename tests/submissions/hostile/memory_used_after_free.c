@@ -1,5 +1,6 @@
 /* The schedule is in memory that was freed.
  * fails: schedule
+ * says: memory is used that was freed already
  */
 #include <stdlib.h>
 
