@@ -126,7 +126,10 @@ json_t *facts_json(const struct options *options, const struct run *run,
     report_put(facts, "schema_version", json_integer(REPORT_SCHEMA_VERSION));
     report_put(facts, "timestamp_utc", timestamp_json());
     report_put(facts, "device", json_string(run->device));
-    report_put(facts, "official", json_boolean(!gpus->simulated));
+    bool sanitized = run->sanitizer && *run->sanitizer; /* its speedups are other ones */
+    report_put(facts, "official", json_boolean(!gpus->simulated && !sanitized));
+    if (sanitized)
+        report_put(facts, "sanitizer", json_string(run->sanitizer));
     report_put(facts, "host", report_text(machine.nodename));
     report_put(facts, "isolation",
                json_string(isolation_name(isolation_probe(run->home, run->folder))));
