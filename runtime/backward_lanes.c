@@ -153,8 +153,8 @@ pthread_mutex_t *lanes_lock_hooks(struct plan *plan)
 /* ---- one thread ---- */
 
 /* A device's queue has the nodes of all lanes. Numbers of different threads are compared by what
- * each thread has made of this graph: what it made before must not make its nodes come first. In a
- * graph of one lane in the CPU's memory the plan's own order does: sums never wait. */
+ * each thread has made of this graph: what it made before must not make its nodes come first. In
+ * the CPU's memory, where no thread pays, the plan's own order does: sums never wait. */
 void lanes_push(struct plan *plan, int target)
 {
     const struct target *t = &plan->target[target];
