@@ -22,7 +22,8 @@ bool tensor_is_leaf(const struct tensor *x);
  *         was changed in place since
  * source: torch.Tensor.backward. The graph is freed on the way; gradients accumulate in a fixed
  *         order, so a run is reproducible to the bit. What several threads built goes back on as
- *         many, the caller's among them, where that pays (on the CPU); they end before it returns. */
+ *         many, the caller's among them, where that pays (on the CPU); they end before it returns.
+ */
 int tensor_backward(struct tensor *x);
 
 /* tensor_grad - the accumulated gradient of a leaf, or NULL if it has none (no error)
