@@ -3,6 +3,7 @@
 # make bench      measure, beside PyTorch and gloo
 # make cuda-check does the CUDA device build, for the installed toolkit and for V100s? Needs no GPU
 # make bank       grade the bank of submissions (BANK="--device sim 'forward_*'" for some of them)
+# make fuzz       fuzz what reads untrusted bytes, each target for SECONDS=60 (FUZZ="pt zip": some)
 # make clean      remove what was built
 #
 # VARIANT=asan|tsan|clang|posix ...   with sanitizers, with clang, without what only Linux has
@@ -17,16 +18,18 @@ PYTHON ?= $(or $(wildcard /usr/bin/python3),python3)
 comma := ,
 say = $(if $(V),,@printf '  %-5s %s\n' $1 $@ &&)
 
-ifeq ($(VARIANT),clang)
+ifneq ($(filter clang fuzz,$(VARIANT)),)
 CC := clang
 else ifeq ($(origin CC),default)
 CC := $(if $(filter Darwin,$(UNAME)),clang,gcc)
 endif
-CFLAGS ?= -O2 -g
+CFLAGS ?= $(if $(filter fuzz,$(VARIANT)),-O1,-O2) -g
 SANITIZE_asan := -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined
 SANITIZE_tsan := -fsanitize=thread
+SANITIZE_fuzz := -fsanitize=fuzzer-no-link$(comma)address$(comma)undefined -fno-sanitize-recover=undefined
 SANITIZE := $(SANITIZE_$(VARIANT))
 DEFINES_posix := -DPOSIX_ONLY
+DEFINES_fuzz := -DFUZZING
 
 PKG_CONFIG := pkg-config
 PACKAGES := jansson libzip nettle
@@ -53,7 +56,9 @@ CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check)
 RUNTIME := $(wildcard runtime/*.c runtime/cpu/*.c)
 JUDGING := $(wildcard grading/*.c criteria/*.c)
 SUPPLIED := $(wildcard criteria/supplied/*.c)
-TEST_SOURCES := $(wildcard tests/test_*.c)
+# What preloads a library of its own cannot be combined with sanitizers.
+PRELOADING := $(if $(SANITIZE)$(filter-out Linux,$(UNAME)),tests/test_faults.c)
+TEST_SOURCES := $(filter-out $(PRELOADING),$(wildcard tests/test_*.c))
 TEST_SCRIPTS := $(wildcard tests/*.sh tests/torch_*.py)
 TESTS ?= $(TEST_SOURCES:tests/test_%.c=%) $(TEST_SCRIPTS:tests/%=%)
 
@@ -130,6 +135,20 @@ SIM_TESTS := $(patsubst %,$B/tests/test_%,sim sim_libraries)
 $(SIM_TESTS): $(filter $B/sim/runtime/sim/%,$(SIM_OBJECTS))
 $(SIM_TESTS:=.o): CFLAGS_EXTRA := -Iruntime/sim/include
 
+# What is preloaded into grade to make its calls fail.
+$B/tests/faults.so: $B/tests/faults/interpose.o
+	$(call say,LINK)$(CC) -shared -o $@ $^ $(LIBS_DL)
+$B/tests/faults/%.o: CFLAGS_EXTRA := -fPIC
+$B/tests/test_faults: | $B/tests/faults.so
+
+# Fuzz targets: each a program with libFuzzer, and all of them in the test that replays the corpora.
+FUZZ_TARGETS := $(patsubst %.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ ?= $(FUZZ_TARGETS:tests/fuzz/fuzz_%=%)
+SECONDS ?= 60
+$B/tests/test_corpus: $(FUZZ_TARGETS:%=$B/%.o)
+$B/tests/fuzz/%: $B/tests/fuzz/%.o $(OBJECTS)
+	$(call say,LINK)$(CC) $(SANITIZE) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+
 test: $B/grade $(PLUGINS) $(patsubst %,$B/tests/test_%,$(filter-out %.sh %.py,$(TESTS)))
 	@VARIANT=$(VARIANT) PYTHON=$(PYTHON) scripts/run_tests.sh $(TESTS)
 
@@ -142,9 +161,14 @@ cuda-check:
 bank: grade
 	@$(PYTHON) tests/bank/run.py $(BANK)
 
+fuzz:
+	@$(MAKE) VARIANT=fuzz $(FUZZ:%=build/fuzz/tests/fuzz/fuzz_%)
+	@scripts/fuzz.sh $(SECONDS) $(FUZZ)
+
 clean:
 	rm -rf build grade
 
--include $(SIM_OBJECTS:.o=.d) $(CUDA_OBJECTS:.o=.d) $(OBJECTS:.o=.d) $(SUPPLIED_OBJECTS:.o=.d) $(TEST_PROGRAMS:=.d) $B/grade.d
-.PHONY: all test bench cuda-check bank clean
+-include $(SIM_OBJECTS:.o=.d) $(CUDA_OBJECTS:.o=.d) $(OBJECTS:.o=.d) $(SUPPLIED_OBJECTS:.o=.d) $(TEST_PROGRAMS:=.d) \
+	$(FUZZ_TARGETS:%=$B/%.d) $B/tests/faults/interpose.d $B/grade.d
+.PHONY: all test bench cuda-check bank fuzz clean
 .SECONDARY:

@@ -205,6 +205,7 @@ static int command_main(int argc, char **argv)
 {
     struct options options;
     char *problem = NULL;
+    fault_without_memory();
     if (options_parse(argc, argv, &options, &problem) < 0)
         return usage_error("", problem);
     switch (options.action) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "grading/text.h"
+#include "runtime/scope.h"
 
 void fault(const char *format, ...)
 {
@@ -18,6 +19,16 @@ void fault(const char *format, ...)
     fputc('\n', stderr);
     va_end(arguments);
     exit(EXIT_FAULT);
+}
+
+static void out_of_memory(void)
+{
+    fault("out of memory");
+}
+
+void fault_without_memory(void)
+{
+    scope_on_exhaustion(out_of_memory);
 }
 
 void *alloc_or_fault(size_t bytes)

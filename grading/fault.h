@@ -16,6 +16,9 @@ _Noreturn void fault(const char *format, ...) __attribute__((format(printf, 1, 2
 void *alloc_or_fault(size_t bytes);
 char *format_or_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* fault_without_memory - from now on a scope that finds no memory is a fault, too */
+void fault_without_memory(void);
+
 /* clean_or_fault - text_clean of a string. owns: the caller (free) */
 char *clean_or_fault(const char *text);
 #endif

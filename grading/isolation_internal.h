@@ -10,6 +10,6 @@ bool isolation_seal(void);
 
 /* isolation_write_only - Landlock: of the file system, only `folder` (and the plainest devices) can
  * be written from now on, by this thread and what it starts. Does nothing where the kernel has no
- * Landlock. */
-void isolation_write_only(const char *folder);
+ * Landlock. returns: false with errno if the folder could not be written either */
+bool isolation_write_only(const char *folder);
 #endif

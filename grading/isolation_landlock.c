@@ -29,17 +29,18 @@ static uint64_t changes_known(long version)
     return CHANGES | (version >= 2 ? REFER : 0) | (version >= 3 ? TRUNCATE : 0);
 }
 
-static void allow(int rules, const char *path, uint64_t access)
+static bool allow(int rules, const char *path, uint64_t access)
 {
     struct landlock_path_beneath_attr rule = {.allowed_access = access,
                                               .parent_fd = open(path, O_PATH | O_CLOEXEC)};
     if (rule.parent_fd < 0)
-        return;
-    syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
+        return false;
+    bool allowed = syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0;
     close(rule.parent_fd);
+    return allowed;
 }
 
-void isolation_write_only(const char *folder)
+bool isolation_write_only(const char *folder)
 {
     static const char *const devices[] = {"/dev/null", "/dev/zero", "/dev/full"};
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
@@ -48,18 +49,21 @@ void isolation_write_only(const char *folder)
                             : (int)syscall(SYS_landlock_create_ruleset, &changes,
                                            sizeof changes.handled_access_fs, 0);
     if (rules < 0)
-        return;
-    allow(rules, folder, changes.handled_access_fs);
+        return true;
+    if (!allow(rules, folder, changes.handled_access_fs))
+        return false;
     for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++)
         allow(rules, devices[i], WRITE_FILE);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     syscall(SYS_landlock_restrict_self, rules, 0);
     close(rules);
+    return true;
 }
 #else
-void isolation_write_only(const char *folder)
+bool isolation_write_only(const char *folder)
 {
     (void)folder;
+    return true;
 }
 #endif
 #endif

@@ -118,10 +118,12 @@ static void make_place(const char *path, bool is_folder)
         mknod(path, S_IFREG | 0444, 0);
 }
 
-/* What was at a path before it was covered. returns: a descriptor, or -1 if nothing was */
-static int reach(const char *path)
+/* What was at a path before it was covered: a descriptor, or -1 if nothing was
+ * returns: whether that could be found out */
+static bool reach(const char *path, int *reached)
 {
-    return path ? open(path, O_PATH | O_CLOEXEC) : -1;
+    *reached = path ? open(path, O_PATH | O_CLOEXEC) : -1;
+    return !path || *reached >= 0 || errno == ENOENT || errno == ENOTDIR || errno == EACCES;
 }
 
 static bool bind_at(int what, const char *place)
@@ -181,13 +183,16 @@ struct reached {
     int shown[ENCLOSURE_PATHS], devices[DEVICES], writable;
 };
 
-static void reach_all(const struct enclosure *enclosure, struct reached *reached)
+static bool reach_all(const struct enclosure *enclosure, struct reached *reached)
 {
+    bool all = true;
     for (int i = 0; i < ENCLOSURE_PATHS; i++)
-        reached->shown[i] = reach(enclosure->shown[i]);
-    for (int i = 0; i < DEVICES; i++)
-        reached->devices[i] = i < PLAIN_DEVICES || enclosure->gpus ? reach(devices[i]) : -1;
-    reached->writable = enclosure->writable_bytes ? -1 : reach(enclosure->writable);
+        all = reach(enclosure->shown[i], &reached->shown[i]) && all;
+    for (int i = 0; i < DEVICES; i++) {
+        bool wanted = i < PLAIN_DEVICES || enclosure->gpus;
+        all = reach(wanted ? devices[i] : NULL, &reached->devices[i]) && all;
+    }
+    return reach(enclosure->writable_bytes ? NULL : enclosure->writable, &reached->writable) && all;
 }
 
 static bool cover(const struct enclosure *enclosure, const struct reached *reached)
@@ -228,9 +233,8 @@ static bool enter_namespaces(const struct enclosure *enclosure)
     struct reached reached;
     if (!map_user() || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return false;
-    reach_all(enclosure, &reached);
-    return cover(enclosure, &reached) && isolation_seal() && unseal_devices(reached.devices) &&
-           open_writable(enclosure, reached.writable) &&
+    return reach_all(enclosure, &reached) && cover(enclosure, &reached) && isolation_seal() &&
+           unseal_devices(reached.devices) && open_writable(enclosure, reached.writable) &&
            mount("proc", "/proc", "proc", MS_RDONLY | MS_NOEXEC | QUIET, NULL) == 0 &&
            raise_loopback() && isolation_drop_rights();
 }
@@ -240,7 +244,7 @@ bool isolation_enter(const struct enclosure *enclosure)
     if (enclosure && enclosure->level == ISOLATION_NAMESPACES)
         return enter_namespaces(enclosure);
     if (enclosure && enclosure->level == ISOLATION_SECCOMP)
-        isolation_write_only(enclosure->writable);
+        return isolation_write_only(enclosure->writable);
     return true;
 }
 #endif

@@ -137,8 +137,8 @@ static const struct rule refused_if[] = {
     {"ioctl", IS(1, SIOCSPGRP)},
     {"prctl", IS(0, PR_SET_PDEATHSIG)},
     /* limits and processors of others */
-    {"prlimit64", SCMP_CMP(0, SCMP_CMP_NE, 0)},
-    {"sched_setaffinity", SCMP_CMP(0, SCMP_CMP_NE, 0)},
+    {"prlimit64", SCMP_CMP(0, SCMP_CMP_NE, 0, 0)},
+    {"sched_setaffinity", SCMP_CMP(0, SCMP_CMP_NE, 0, 0)},
     /* terminals */
     {"ioctl", IS(1, TIOCSTI)},
     {"ioctl", IS(1, TIOCSCTTY)},
@@ -167,7 +167,7 @@ NAMES(refused_on_cpu, REFUSED_ON_CPU);
 
 /* NCCL's stand-in connects over loopback, by TCP alone. */
 static const struct rule refused_on_sim[] = {
-    {"socket", SCMP_CMP(0, SCMP_CMP_NE, AF_INET)},
+    {"socket", SCMP_CMP(0, SCMP_CMP_NE, AF_INET, 0)},
     {"socket", SCMP_CMP(1, SCMP_CMP_MASKED_EQ, 0xf, SOCK_DGRAM)},
     {"socket", SCMP_CMP(1, SCMP_CMP_MASKED_EQ, 0xf, SOCK_RAW)},
 };
@@ -205,7 +205,7 @@ static int refuse_some(scmp_filter_ctx filter, const struct rule rules[], int n)
 
 static int refuse_for_others(scmp_filter_ctx filter)
 {
-    struct scmp_arg_cmp others = SCMP_CMP(0, SCMP_CMP_NE, (scmp_datum_t)getpid());
+    struct scmp_arg_cmp others = SCMP_CMP(0, SCMP_CMP_NE, (scmp_datum_t)getpid(), 0);
     int code = 0;
     for (int i = 0; i < FOR_ITSELF && code == 0; i++)
         code = refuse(filter, for_itself[i], EPERM, &others);

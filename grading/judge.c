@@ -135,6 +135,7 @@ static void on_stop(int signal)
 
 int criterion_main(int argc, char **argv)
 {
+    fault_without_memory();
     const struct criterion *criterion =
         argc == CRITERION_ARGUMENTS ? rubric_find(argv[CRITERION_ID]) : NULL;
     if (!criterion)

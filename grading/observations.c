@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "grading/text.h"
+#include "grading/fault.h"
 
 struct entry {
     enum observation_kind kind;
@@ -84,13 +84,9 @@ static char *take_text(struct reader *reader)
     uint32_t length;
     take_into(reader, &length, sizeof length);
     const char *bytes = take(reader, length);
-    char *text = bytes ? malloc((size_t)length + 1) : NULL;
-    if (!text) {
-        reader->bad = true;
-        return NULL;
-    }
-    memcpy(text, bytes, length);
-    text[length] = '\0';
+    char *text = bytes ? alloc_or_fault((size_t)length + 1) : NULL;
+    if (bytes)
+        memcpy(text, bytes, length);
     return text;
 }
 
@@ -104,12 +100,9 @@ static void take_ints(struct reader *reader, struct entry *entry)
         return;
     }
     size_t bytes = (size_t)n * sizeof(int64_t);
-    entry->ints.values = malloc(bytes + 1);
+    entry->ints.values = alloc_or_fault(bytes);
     entry->ints.n = n;
-    if (!entry->ints.values)
-        reader->bad = true;
-    else
-        take_into(reader, entry->ints.values, bytes);
+    take_into(reader, entry->ints.values, bytes);
 }
 
 /* take_shape - the sizes of a tensor of `ndim` dimensions, whose elements must still be there
@@ -149,12 +142,10 @@ static void take_tensor(struct reader *reader, struct entry *entry)
     if (!elements)
         return;
     entry->tensor = tensor_retain(tensor_empty(ndim, shape, (enum dtype)dtype, CPU));
-    if (!entry->tensor) {
-        error_clear();
-        reader->bad = true;
-    } else if (bytes > 0) {
+    if (!entry->tensor)
+        fault("cannot keep a tensor: %s", error_message(error_pending()));
+    if (bytes > 0)
         memcpy(tensor_data(entry->tensor), elements, bytes);
-    }
 }
 
 static void take_value(struct reader *reader, struct entry *entry)
@@ -219,7 +210,7 @@ static bool keep(struct observations *o, struct entry *entry)
         size_t capacity = o->capacity ? 2 * o->capacity : 64;
         struct entry *entries = realloc(o->entries, capacity * sizeof *entries);
         if (!entries)
-            return false;
+            fault("out of memory: cannot keep %zu observations", capacity);
         o->entries = entries;
         o->capacity = capacity;
     }
@@ -237,7 +228,7 @@ static bool decode_record(struct observations *o, struct reader *reader)
         o->complete = true;
     } else if (good && entry.kind == OBSERVATION_FAILURE) {
         if (!o->failure)
-            o->failure = text_clean(entry.text, strlen(entry.text));
+            o->failure = clean_or_fault(entry.text);
     } else if (good && keep(o, &entry)) {
         return true;
     } else {
@@ -264,9 +255,7 @@ static bool keys_differ(struct observations *o)
 
 struct observations *observations_decode(const void *bytes, size_t n, int rank, int world_size)
 {
-    struct observations *o = calloc(1, sizeof *o);
-    if (!o)
-        return NULL;
+    struct observations *o = alloc_or_fault(sizeof *o);
     o->rank = rank;
     o->world_size = world_size;
     struct reader reader = {.at = bytes, .left = n, .bad = n > OBSERVATIONS_MAX_BYTES};

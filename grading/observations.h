@@ -43,6 +43,7 @@ void observe_end(struct subject *s);
  * returns: the observations of rank `rank` of `world_size`; NULL if the bytes are malformed: cut
  *          within a record, an unknown kind, a length or size beyond the data, a key twice, records
  *          after the end, more than the limits above. Raises nothing.
+ * errors:  without memory it ends the process as a fault: that says nothing of the bytes
  * owns:    the caller, until observations_free (NULL allowed). */
 struct observations *observations_decode(const void *bytes, size_t n, int rank, int world_size);
 void observations_free(struct observations *o);

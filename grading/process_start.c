@@ -55,9 +55,12 @@ enum { CHILD_DESCRIPTORS = PROCESS_DATA + 1 + PROCESS_DESCRIPTORS, CHILD_ALL };
  * the way first, so that none is overwritten before its turn. */
 static bool arrange_descriptors(int from[CHILD_ALL])
 {
-    for (int i = 0; i < CHILD_ALL; i++)
-        if ((from[i] = fcntl(from[i], F_DUPFD, CHILD_ALL)) < 0)
+    for (int i = 0; i < CHILD_ALL; i++) {
+        int moved = fcntl(from[i], F_DUPFD, CHILD_ALL);
+        if (moved < 0)
             return false;
+        from[i] = moved;
+    }
     for (int i = 0; i < CHILD_ALL; i++)
         if (dup2(from[i], i) < 0)
             return false;
@@ -89,7 +92,7 @@ _Noreturn static void become(const struct process *process, char **environment, 
         from[PROCESS_DATA + 1 + i] = process->descriptors[i] ? process->descriptors[i] : null;
     from[CHILD_DESCRIPTORS] = error_to;
     if (null < 0 || !arrange_descriptors(from))
-        give_up(error_to);
+        give_up(from[CHILD_DESCRIPTORS]);
     system_confine();
     if (is_parent_gone())
         _exit(127);

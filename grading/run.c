@@ -390,6 +390,18 @@ static void start_builds(struct execution *execution)
 
 /* ---- the run ---- */
 
+/* Nothing runs any more: what has no result by now would never have one. */
+static void check_all_done(struct execution *execution)
+{
+    for (int i = 0; i < FILES; i++)
+        if (execution->builds[i].fault)
+            execution_fault(execution, "%s", execution->builds[i].fault);
+    for (int i = 0; i < execution->run->count; i++)
+        if (execution->trials[i].progress != DONE)
+            execution_fault(execution, "criterion %s was not run",
+                            execution->run->results[i].criterion->id);
+}
+
 static void release(struct execution *execution)
 {
     for (int i = 0; i < FILES; i++) {
@@ -418,8 +430,10 @@ int run_criteria(struct run *run, void (*finished)(void *context, struct result 
     start_builds(&execution);
     while (!execution.fault && !*interrupted) {
         start_what_can(&execution);
-        if (!processes_running(execution.all))
+        if (!processes_running(execution.all)) {
+            check_all_done(&execution);
             break;
+        }
         processes_wait(execution.all);
     }
     processes_stop(execution.all);

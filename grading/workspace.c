@@ -148,8 +148,12 @@ const char *workspace_create(void)
         fault("cannot create a private folder in %s: %s", parent, strerror(errno));
     workspace.path = realpath(path, NULL);
     workspace.owner = getpid();
-    if (!workspace.path || lock(AT_FDCWD, workspace.path) < 0 || atexit(workspace_remove) != 0)
+    if (!workspace.path || atexit(workspace_remove) != 0) {
+        rmdir(path);
         fault("cannot use the private folder %s: %s", path, strerror(errno));
+    }
+    if (lock(AT_FDCWD, workspace.path) < 0)
+        fault("cannot lock the private folder %s: %s", path, strerror(errno));
     free(path);
     return workspace.path;
 }
@@ -158,7 +162,7 @@ void workspace_remove(void)
 {
     if (!workspace.path || workspace.owner != getpid())
         return;
-    if (folder_remove(workspace.path) < 0 && errno != ENOENT)
+    if (folder_remove(workspace.path) < 0 && errno != ENOENT && folder_remove(workspace.path) < 0)
         fprintf(stderr, "grade: cannot remove %s: %s\n", workspace.path, strerror(errno));
     free(workspace.path);
     workspace.path = NULL;

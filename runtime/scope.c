@@ -27,10 +27,13 @@ struct scope {
 };
 
 static _Thread_local struct scope *current;
+static void (*on_exhaustion)(void);
 
 struct scope *scope_begin(void)
 {
     struct scope *scope = calloc(1, sizeof *scope);
+    if (!scope && on_exhaustion)
+        on_exhaustion();
     if (!scope) {
         fputs("out of memory: cannot open a scope\n", stderr);
         abort();
@@ -49,6 +52,8 @@ void scope_end(struct scope **scope)
 
 static void *no_memory(size_t bytes)
 {
+    if (on_exhaustion)
+        on_exhaustion();
     return raise_null(MemoryError, "out of memory: %zu bytes asked of the scope", bytes);
 }
 
@@ -100,6 +105,11 @@ void *scope_own(struct object *object)
         return NULL;
     }
     return object;
+}
+
+void scope_on_exhaustion(void (*give_up)(void))
+{
+    on_exhaustion = give_up;
 }
 
 struct scope *scope_current(void)

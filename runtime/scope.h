@@ -44,6 +44,10 @@ char *scope_printf(const char *format, ...) __attribute__((format(printf, 1, 2))
  * errors:  as scope_alloc; the object has then been released */
 void *scope_own(struct object *object);
 
+/* scope_on_exhaustion - from now on, in this process, call `give_up` where scope_alloc and
+ * scope_begin find no memory. It does not return. */
+void scope_on_exhaustion(void (*give_up)(void));
+
 /* scope_current, scope_enter - the thread's scope; make another one current and return the former.
  * A task runs in its submitter's scope: retained when submitted, entered by the worker. Allocation
  * in one scope from several threads is safe. */
