@@ -58,3 +58,12 @@ char *clean_or_fault(const char *text)
         fault("out of memory");
     return clean;
 }
+
+char *line_or_fault(const char *text)
+{
+    char *line = clean_or_fault(text);
+    for (char *c = line; *c; c++)
+        if (*c == '\n')
+            *c = ' ';
+    return line;
+}

@@ -29,20 +29,10 @@ struct option_row {
     int (*take)(struct parser *parser, const char *value);
 };
 
-/* shown - an argument as it can be printed within a line. owns: the caller */
-static char *shown(const char *argument)
-{
-    char *clean = clean_or_fault(argument);
-    for (char *c = clean; *c; c++)
-        if (*c == '\n')
-            *c = ' ';
-    return clean;
-}
-
 /* refuse - the value is wrong: say what is allowed, and what may have been meant (or NULL) */
 static int refuse(struct parser *parser, const char *value, const char *allowed, const char *meant)
 {
-    char *clean = shown(value);
+    char *clean = line_or_fault(value);
     *parser->problem =
         format_or_fault("--%s '%s': %s%s%s%s", parser->name, clean, allowed,
                         meant ? "; did you mean " : "", meant ? meant : "", meant ? "?" : "");
@@ -260,7 +250,7 @@ static int unknown_option(struct parser *parser, const char *argument)
     const char *names[ROWS + 1] = {NULL};
     for (int i = 0; i < ROWS; i++)
         names[i] = rows[i].name;
-    char *clean = shown(argument);
+    char *clean = line_or_fault(argument);
     clean[strcspn(clean, "=")] = '\0';
     const char *meant = strncmp(clean, "--", 2) == 0 ? text_closest(clean + 2, names) : NULL;
     *parser->problem = meant
@@ -272,7 +262,7 @@ static int unknown_option(struct parser *parser, const char *argument)
 
 static int unknown_letter(struct parser *parser, char letter)
 {
-    char *clean = shown((char[]){letter, '\0'});
+    char *clean = line_or_fault((char[]){letter, '\0'});
     *parser->problem = format_or_fault("-%s: no such option (--help names them)", clean);
     free(clean);
     return -1;
@@ -323,7 +313,7 @@ static int take_arguments(struct parser *parser, int argc, char **argv)
     }
     if (optind == argc)
         return 0;
-    char *clean = shown(argv[optind]);
+    char *clean = line_or_fault(argv[optind]);
     *parser->problem =
         format_or_fault("'%s': unexpected argument (to grade a folder or a zip file: "
                         "--submission PATH)",

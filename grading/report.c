@@ -185,7 +185,7 @@ static void remove_former_logs(const struct report *report)
 
 static int refuse_path(const char *path, const char *why, char **problem)
 {
-    char *clean = clean_or_fault(path);
+    char *clean = line_or_fault(path);
     *problem = format_or_fault("--output '%s': %s", clean, why);
     free(clean);
     return -1;

@@ -27,7 +27,7 @@ int submission_refuse(char **problem, const char *format, ...)
     va_end(arguments);
     if (length < 0)
         fault("out of memory");
-    *problem = clean_or_fault(text);
+    *problem = line_or_fault(text);
     free(text);
     return -1;
 }
