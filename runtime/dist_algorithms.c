@@ -52,7 +52,8 @@ static size_t call_bytes(const struct call *call)
 /* part_of - bytes that are all there (open) from the start, or none of them */
 static struct part part_of(const void *data, size_t offset, size_t bytes, bool open)
 {
-    return (struct part){(char *)data + offset, bytes, open ? bytes : 0, 0, 0};
+    return (struct part){offset > 0 ? (char *)data + offset : (char *)data, bytes, open ? bytes : 0,
+                         0, 0};
 }
 
 /* ---- exchanges ---- */

@@ -56,7 +56,8 @@ static struct iovec flow_next(struct flow *flow)
     struct part *part = flow_part(flow);
     size_t place = part->ring ? part->done % part->ring : part->done;
     size_t open = part->open - part->done, piece = PIECE_BYTES - part->done % PIECE_BYTES;
-    return (struct iovec){part->data + place, open < piece ? open : piece};
+    char *next = place > 0 ? part->data + place : part->data; /* where there is none, NULL stays */
+    return (struct iovec){next, open < piece ? open : piece};
 }
 
 static void flow_skip(struct flow *flow, size_t bytes)
