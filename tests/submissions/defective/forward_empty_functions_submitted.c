@@ -16,10 +16,11 @@ struct tensor *pipe_forward(struct pipe *pipe, struct tensor *inputs)
         return NULL;
     for (struct wave *w = schedule->at; w < schedule->at + schedule->n && !error_occurred(); w++) {
         for (struct pair *p = w->at; p < w->at + w->n; p++)
-            workers_submit(
-                pipe->workers, p->stage, turn_run,
-                (struct turn){pipe->stages[p->stage], pipe->devices[p->stage],
-                              module_forward(pipe->stages[p->stage], batches->at[p->microbatch])});
+            workers_submit(pipe->workers, p->stage, turn_run,
+                           (struct turn){pipe->stages[p->stage], pipe->devices[p->stage],
+                                         module_forward(pipe->stages[p->stage],
+                                                        tensor_to(batches->at[p->microbatch],
+                                                                  pipe->devices[p->stage]))});
         for (struct pair *p = w->at; p < w->at + w->n; p++)
             batches->at[p->microbatch] = workers_receive(pipe->workers, p->stage);
     }

@@ -11,7 +11,8 @@ struct tensor *pipe_forward(struct pipe *pipe, struct tensor *inputs)
     for (struct wave *w = schedule->at; w < schedule->at + schedule->n && !error_occurred(); w++) {
         for (struct pair *p = w->at; p < w->at + w->n; p++)
             batches->at[p->microbatch] =
-                module_forward(pipe->stages[p->stage], batches->at[p->microbatch]);
+                module_forward(pipe->stages[p->stage],
+                               tensor_to(batches->at[p->microbatch], pipe->devices[p->stage]));
     }
     return tensor_cat(batches);
 }
