@@ -25,10 +25,18 @@ enum { PLACES = 4 };
 
 /* ---- this build's sanitizer ---- */
 
+static bool confined; /* asked for at the very end */
+
+void sanitize_confined(void)
+{
+    confined = true;
+}
+
 #ifdef BUILT_WITH
 #define FOUND_BY_NAME __attribute__((visibility("default")))
 FOUND_BY_NAME const char *__asan_default_options(void);
 FOUND_BY_NAME const char *__tsan_default_options(void);
+FOUND_BY_NAME int __lsan_is_turned_off(void);
 
 /* A subject may ask for more than there is, as without a sanitizer. */
 const char *__asan_default_options(void)
@@ -40,6 +48,11 @@ const char *__asan_default_options(void)
 const char *__tsan_default_options(void)
 {
     return "allocator_may_return_null=1:halt_on_error=1";
+}
+
+int __lsan_is_turned_off(void)
+{
+    return confined;
 }
 #else
 #define BUILT_WITH ""

@@ -14,6 +14,10 @@ const char *sanitize_flags(const char *sanitizer);
  * errors: -1, with one line in *problem (owns: the caller) */
 int sanitize_become(const char *sanitizer, const char *home, char **argv, char **problem);
 
+/* sanitize_confined - this process can do little from now on: no sanitizer looks for leaks at its
+ * end, which takes another process */
+void sanitize_confined(void);
+
 /* sanitize_report - the first report in what a process printed, in a line: what is wrong, and the
  * student's lines that it names. returns: NULL if there is none. owns: borrowed from the scope */
 const char *sanitize_report(const char *printed);

@@ -16,6 +16,7 @@
 #include "grading/process.h"
 #include "grading/rubric.h"
 #include "grading/run.h"
+#include "grading/sanitize.h"
 #include "runtime/dist.h"
 #include "runtime/memory_internal.h"
 #include "runtime/plugin.h"
@@ -153,6 +154,7 @@ static void guard(enum isolation_level level, const char *device)
 {
     if (!isolation_guard(level, device))
         misused("cannot be confined");
+    sanitize_confined();
 }
 
 /* Student code's destructors and atexit functions get no turn. */

@@ -285,11 +285,12 @@ static const struct {
     const char *source, *reason;
 } sanitized[] = {
     {RIGHT, NULL},
-    {PROBE("volatile char *p = malloc(40); p[40] = 1; return x * x;"),
-     "heap-buffer-overflow: WRITE of size 1 at assignment/data_parallel.c:9; allocated at "
+    {PROBE("char *volatile p = malloc(40); memset(p, 1, (size_t)x + 34); return x * x * p[3];"),
+     "heap-buffer-overflow: WRITE of size 41 at assignment/data_parallel.c:9; allocated at "
      "assignment/data_parallel.c:9"},
     {PROBE("volatile char p[40]; p[x + 33] = 1; return x * x + p[39] * 0;"),
-     "stack-buffer-overflow: WRITE of size 1 at assignment/data_parallel.c:9"},
+     "undefined behaviour: index 40 out of bounds for type 'char [40]' at "
+     "assignment/data_parallel.c:9"},
     {PROBE("return x + 2147483647;"), "undefined behaviour: signed integer overflow: 7 + 2147483647"
                                       " cannot be represented in type 'int' at "
                                       "assignment/data_parallel.c:9"},
