@@ -149,7 +149,7 @@ $B/tests/test_corpus: $(FUZZ_TARGETS:%=$B/%.o)
 $B/tests/fuzz/%: $B/tests/fuzz/%.o $(OBJECTS)
 	$(call say,LINK)$(CC) $(SANITIZE) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
-test: $B/grade $(PLUGINS) $(patsubst %,$B/tests/test_%,$(filter-out %.sh %.py,$(TESTS)))
+test: $B/grade $(PLUGINS) $B/tests/srun_rank $(patsubst %,$B/tests/test_%,$(filter-out %.sh %.py,$(TESTS)))
 	@VARIANT=$(VARIANT) PYTHON=$(PYTHON) scripts/run_tests.sh $(TESTS)
 
 bench: grade $(BENCH_PROGRAMS)

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# install_deps.sh [--tests] - install what building and grading need; with --tests, also what the
-# tests need. Debian and Ubuntu (as root or with sudo), macOS (Homebrew). Where nothing is missing,
+# install_deps.sh [--tests] [--slurm] - install what building and grading need; with --tests, also
+# what the tests need; with --slurm, the daemons for tests/slurm.sh, which is skipped without. Debian and Ubuntu (as root or with sudo), macOS (Homebrew). Where nothing is missing,
 # nothing happens.
 set -euo pipefail
 
 debian=(gcc libc6-dev make pkg-config binutils zip libopenblas-dev libjansson-dev libzip-dev nettle-dev libseccomp-dev)
 debian_tests=(check clang unzip procps python3-torch)
+debian_slurm=(slurm-wlm munge iproute2)
 brew=(pkg-config jansson libzip nettle)
 brew_tests=(check)
 
@@ -52,11 +53,13 @@ install_brew() {
     [ ${#missing[@]} -eq 0 ] || brew install --quiet "${missing[@]}"
 }
 
-case "${1-}" in
-"") ;;
---tests) debian+=("${debian_tests[@]}") brew+=("${brew_tests[@]}") ;;
-*) die "usage: scripts/install_deps.sh [--tests]" ;;
-esac
+for option in "$@"; do
+    case "$option" in
+    --tests) debian+=("${debian_tests[@]}") brew+=("${brew_tests[@]}") ;;
+    --slurm) debian+=("${debian_slurm[@]}") ;;
+    *) die "usage: scripts/install_deps.sh [--tests] [--slurm]" ;;
+    esac
+done
 
 if command -v dpkg-query >/dev/null; then
     install_debian "${debian[@]}"
