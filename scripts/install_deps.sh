@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # install_deps.sh [--tests] [--slurm] - install what building and grading need; with --tests, also
-# what the tests need; with --slurm, the daemons for tests/slurm.sh, which is skipped without. Debian and Ubuntu (as root or with sudo), macOS (Homebrew). Where nothing is missing,
-# nothing happens.
+# what the tests need; with --slurm, the daemons for tests/slurm.sh, which is skipped without.
+# Debian and Ubuntu (as root or with sudo), macOS (Homebrew). Where nothing is missing, nothing
+# happens.
 set -euo pipefail
 
 debian=(gcc libc6-dev make pkg-config binutils zip libopenblas-dev libjansson-dev libzip-dev nettle-dev libseccomp-dev)
