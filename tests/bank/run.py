@@ -23,7 +23,7 @@ import traces
 from entries import CRITERIA, ROOT, SECTIONS, all_entries
 
 PATIENCE_S = 240  # for one run of the grader
-HANG_S = 5  # --timeout for entries that hang, and for hostile ones
+HANG_S = {"cpu": 5, "sim": 30, "cuda": 60}  # --timeout for entries that hang, and for hostile ones
 BAD = ("failed", "timeout")
 
 
@@ -52,7 +52,7 @@ def grade(entry, folder, options):
     if options.seed is not None:
         command += ["--seed", str(options.seed)]
     if entry.kind == "hostile" or entry.ids("hangs"):
-        command += ["--timeout", str(HANG_S)]
+        command += ["--timeout", str(HANG_S[options.device])]
     environment = os.environ | {"TMPDIR": str(folder / "tmp")}
     try:
         done = subprocess.run(

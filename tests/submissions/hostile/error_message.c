@@ -1,5 +1,5 @@
 /* Raises an error whose message is no UTF-8, and holds control sequences, HTML and formats.
- * fails: config
+ * fails: config zero_runtime
  */
 json_t *build_config(int world_size, int micro_batch, int accumulation, const char *precision)
 {
