@@ -172,8 +172,7 @@ static struct enclosure trial_enclosure(const struct trial *trial)
     return (struct enclosure){
         .level = trial->execution->isolation,
         .hidden = {run->home, run->folder},
-        .shown = {trial->library->path, scope_printf("%s/runtime", run->home),
-                  plugin_path(run)},
+        .shown = {trial->library->path, scope_printf("%s/runtime", run->home), plugin_path(run)},
         .writable = trial->folder,
         .writable_bytes = FOLDER_BYTES,
         .gpus = strcmp(run->device, "cuda") == 0,

@@ -31,7 +31,7 @@ struct header {
     uint32_t number; /* counts the collectives of the group, or the messages between two ranks */
     uint8_t kind, dtype, op, peer, device;
     uint8_t zero[7]; /* no padding: a copy need not keep it, and headers are compared as bytes */
-    double clock; /* clock_now, when it was called; the rest is compared */
+    double clock;    /* clock_now, when it was called; the rest is compared */
 };
 
 struct peer {
