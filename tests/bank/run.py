@@ -23,7 +23,7 @@ import traces
 from entries import CRITERIA, ROOT, SECTIONS, all_entries
 
 PATIENCE_S = 240  # for one run of the grader
-HANG_S = {"cpu": 5, "sim": 30, "cuda": 60}  # --timeout for entries that hang, and for hostile ones
+HANG_S = {"cpu": 5, "sim": 20, "cuda": 20}  # --timeout for entries that hang, and for hostile ones
 BAD = ("failed", "timeout")
 
 
