@@ -144,8 +144,11 @@ const char *workspace_create(void)
         parent = "/tmp";
     remove_stale(parent);
     char *path = format_or_fault("%s/" NAME_BEGIN "XXXXXX", parent);
-    if (!mkdtemp(path))
-        fault("cannot create a private folder in %s: %s", parent, strerror(errno));
+    if (!mkdtemp(path)) {
+        int error = errno;
+        free(path);
+        fault("cannot create a private folder in %s: %s", parent, strerror(error));
+    }
     workspace.path = realpath(path, NULL);
     workspace.owner = getpid();
     if (!workspace.path || atexit(workspace_remove) != 0) {

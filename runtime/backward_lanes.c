@@ -266,6 +266,8 @@ static void *crew_main(void *plan)
 int lanes_run(struct plan *plan)
 {
     struct crew *crew = plan->crew;
+    if (plan->nodes == 0) /* the result is a leaf, and has no lane */
+        return 0;
     if (!crew)
         return run_alone(plan);
     crew_work(plan);

@@ -90,7 +90,7 @@ int mesh_absent(const struct group *group);
 
 /* ---- dist_wire.c ---- */
 
-enum { PIECE_BYTES = 64 * 1024 };
+enum { PIECE_BYTES = 32 * 1024 };
 
 /* A run of bytes to send or receive. At most `open` of them may move yet. */
 struct part {

@@ -17,7 +17,7 @@
 #include "runtime/dist_tcp.h"
 
 enum {
-    GATHER = 8,        /* runs of bytes that go into one system call */
+    GATHER = 16,       /* runs of bytes that go into one system call */
     AHEAD = 2,         /* pieces by which the first part of a flow is ahead of the second */
     SHORT_WAIT_MS = 5, /* a wait that lasts longer is made visible as activity */
 };

@@ -460,7 +460,9 @@ END_TEST
 START_TEST(test_cuda_device)
 {
     SCOPE;
-    const char *path = scope_printf("%s/" BUILD_FOLDER "/cuda.so", home_find());
+    char *home = home_find();
+    const char *path = scope_printf("%s/" BUILD_FOLDER "/cuda.so", home);
+    free(home);
     if (access(path, R_OK) < 0)
         return;
     ck_assert_msg(plugin_load(path) == 0, "%s",
