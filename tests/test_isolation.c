@@ -96,7 +96,7 @@ static void observe_attempts(struct subject *s, enum isolation_level level)
         if (expected(&attempts[i], level) == ANY)
             continue;
         int (*try)(void) = (int (*)(void))subject_function(s, attempts[i].function);
-        observe_int(s, try(), attempts[i].function);
+        observe_int(s, try(), "%s", attempts[i].function);
     }
 }
 
@@ -105,7 +105,7 @@ static bool judge_attempts(struct judge *j, enum isolation_level level)
     for (int i = 0; i < ATTEMPTS; i++)
         if (expected(&attempts[i], level) != ANY &&
             !expect_int(j, judge_observations(j, 1, 0), attempts[i].function,
-                        expected(&attempts[i], level), attempts[i].function))
+                        expected(&attempts[i], level), "%s", attempts[i].function))
             return false;
     return true;
 }
