@@ -12,7 +12,7 @@
 #include "tests/defects_data_parallel.h"
 #include "tests/defects_finetune.h"
 #include "tests/defects_pipeline.h"
-#include "tests/scratch.h"
+#include "tests/temporary.h"
 
 enum { FILES = 3 };
 static const char *const file_names[FILES] = {"data_parallel.c", "pipeline.c", "finetune.c"};
@@ -27,23 +27,23 @@ static const char *apply_edit(const char *source, const struct edit *edit, const
     return scope_printf("%.*s%s%s", (int)(at - source), source, edit->to, at + strlen(edit->from));
 }
 
-/* The three files in the scratch folder; `file` as the variant has it. */
+/* The three files in the temporary folder; `file` as the variant has it. */
 static void write_submission(const char *file, const struct variant *variant)
 {
     for (int i = 0; i < FILES; i++) {
-        char *reference = scratch_read(scope_printf(REFERENCE, file_names[i]));
+        char *reference = temporary_read(scope_printf(REFERENCE, file_names[i]));
         const char *source = reference;
         for (const struct edit *edit = variant->edits;
              strcmp(file, file_names[i]) == 0 && edit < variant->edits + 3 && edit->from; edit++)
             source = apply_edit(source, edit, variant->name);
-        scratch_write(file_names[i], source);
+        temporary_write(file_names[i], source);
         free(reference);
     }
 }
 
-static char *in_scratch(const char *name)
+static char *in_folder(const char *name)
 {
-    return scope_printf("%s/%s", scratch, name);
+    return scope_printf("%s/%s", temporary, name);
 }
 
 static void note_finished(void *context, struct result *result)
@@ -58,17 +58,17 @@ static struct run run_file(const char *file, bool speedups, struct result *resul
     const struct criterion *const *all;
     int total = rubric_all(&all);
     struct run run = {.home = home_find(),
-                      .folder = scratch,
+                      .folder = temporary,
                       .device = "cpu",
                       .seed = 20240229,
                       .timeout_s = 60,
                       .results = results};
     for (int i = 0; i < FILES; i++)
-        run.sources[i] = in_scratch(file_names[i]);
+        run.sources[i] = in_folder(file_names[i]);
     for (int i = 0; i < total; i++)
         if (strcmp(all[i]->file, file) == 0 && all[i]->speedup == speedups)
             results[run.count++] = (struct result){
-                .criterion = all[i], .log = in_scratch(scope_printf("%s.log", all[i]->id))};
+                .criterion = all[i], .log = in_folder(scope_printf("%s.log", all[i]->id))};
     volatile bool interrupted = false;
     char *fault = NULL;
     int status = run_criteria(&run, note_finished, NULL, &interrupted, &fault);
@@ -84,7 +84,7 @@ static void release(struct run *run)
         json_decref(run->results[i].measurements);
     }
     free((char *)run->home);
-    scratch_remove();
+    temporary_remove();
 }
 
 static bool is_named(const char *ids, const char *id)
@@ -101,7 +101,7 @@ static void check_variant(const char *file, const struct variant *variant)
 {
     SCOPE;
     struct result results[RUBRIC_MAX];
-    scratch_create();
+    temporary_create();
     write_submission(file, variant);
     struct run run = run_file(file, false, results);
     const char *wrong = "";
@@ -149,7 +149,7 @@ START_TEST(test_speedups)
 {
     SCOPE;
     struct result results[RUBRIC_MAX];
-    scratch_create();
+    temporary_create();
     write_submission("", &(struct variant){"the reference", "", {{NULL, NULL}}});
     struct run run = run_file(file_names[_i], true, results);
     ck_assert_int_eq(run.count, 1);
@@ -168,7 +168,7 @@ START_TEST(test_speedup_of_skipped_work)
 {
     SCOPE;
     struct result results[RUBRIC_MAX];
-    scratch_create();
+    temporary_create();
     write_submission(file_names[0],
                      &(struct variant){"skips the update",
                                        "dp_performance",
