@@ -22,9 +22,6 @@ enum {
     VISITORS = 64, /* accepted connections that have not said who they are; then the oldest goes */
 };
 
-/* Spinning helps only a rank with a core of its own. */
-static const double SPIN_S = 50e-6;
-
 static const uint64_t HELLO_MAGIC = 0x3174736964657267; /* tells another byte order, too */
 
 struct hello {
@@ -407,13 +404,11 @@ static void connector_free(struct connector *c)
     free(c);
 }
 
-static struct mesh *mesh_new(int world_size)
+static struct mesh *mesh_new(void)
 {
     struct mesh *mesh = calloc(1, sizeof *mesh);
     for (int rank = 0; rank < GROUP_MAX_RANKS && mesh; rank++)
         mesh->peers[rank].fd[CHANNEL_DATA] = mesh->peers[rank].fd[CHANNEL_CONTROL] = -1;
-    if (mesh && world_size <= sysconf(_SC_NPROCESSORS_ONLN))
-        mesh->spin_s = SPIN_S;
     return mesh;
 }
 
@@ -443,7 +438,7 @@ void mesh_close(struct mesh *mesh)
 int tcp_connect(struct group *group, const struct group_options *options)
 {
     struct connector *c = calloc(1, sizeof *c);
-    group->connections = mesh_new(group->world_size);
+    group->connections = mesh_new();
     if (!c || !group->connections) {
         mesh_close(group->connections);
         free(c);

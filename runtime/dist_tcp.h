@@ -47,7 +47,6 @@ struct mesh {
     uint32_t completed; /* collectives so far */
     bool is_warned;     /* the group has failed, in a call that this rank has not come to yet */
     struct notice warning;
-    double spin_s; /* how long to ask again before going to sleep */
     char *scratch;
     size_t scratch_bytes;
 };

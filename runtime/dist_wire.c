@@ -1,12 +1,14 @@
 /* dist_wire.c - one call's traffic with all peers at once, over non-blocking sockets.
  *
- * Every lane sends and receives whatever it can; a thread that can do neither asks again for a
- * moment (where each rank has a core of its own) and then sleeps in poll. The first thing on every
+ * Every lane sends and receives whatever it can; a thread that can do neither gives its core away
+ * and asks again, for a moment, and then sleeps in poll: the other rank may be on the same core, and
+ * to be woken takes longer than most messages. The first thing on every
  * lane is the header: nothing that follows is received before both sides are known to have called
  * the same. A call ends only after the headers of all peers have come and agreed, so no rank gets
  * past a collective that another one called differently. */
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -21,6 +23,8 @@ enum {
     AHEAD = 2,         /* pieces by which the first part of a flow is ahead of the second */
     SHORT_WAIT_MS = 5, /* a wait that lasts longer is made visible as activity */
 };
+
+static const double AWAKE_S = 50e-6; /* how long to ask again before going to sleep */
 
 /* ---- the order of bytes in a flow ---- */
 
@@ -266,8 +270,10 @@ static int exchange_wait(struct exchange *exchange)
     return 0;
 }
 
-static void unblock(struct exchange *exchange)
+/* exchange_yield - let others run, then ask every socket again */
+static void exchange_yield(struct exchange *exchange)
 {
+    sched_yield();
     for (int i = 0; i < exchange->lane_count; i++)
         exchange->lanes[i].in.blocked = exchange->lanes[i].out.blocked = false;
 }
@@ -286,8 +292,7 @@ static void meet(const struct exchange *exchange)
 
 int exchange_run(struct exchange *exchange)
 {
-    const double spin = exchange->mesh->spin_s;
-    double idle_since = 0;
+    double idle_since = 0; /* 0: something has just moved */
     if (exchange->step)
         exchange->step(exchange);
     while (!exchange_is_through(exchange)) {
@@ -298,10 +303,10 @@ int exchange_run(struct exchange *exchange)
             idle_since = 0;
             continue;
         }
-        double now = spin > 0 ? clock_seconds() : 0;
+        double now = clock_seconds();
         idle_since = idle_since > 0 ? idle_since : now;
-        if (now - idle_since < spin)
-            unblock(exchange);
+        if (now - idle_since < AWAKE_S)
+            exchange_yield(exchange);
         else if (exchange_wait(exchange) < 0)
             return -1;
         else
