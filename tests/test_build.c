@@ -130,7 +130,8 @@ START_TEST(the_supplied_function_is_called_within_the_file)
 }
 END_TEST
 
-/* Whatever the student calls a function, it is found in the file first: not in libc, not here. */
+/* Whatever the student calls a function, it is found in the file first: not in libc, not here. The
+ * supplied function does not find it. */
 START_TEST(names_of_others_are_the_students_within_the_file)
 {
     if (!has_compiler(compilers[_i]))
@@ -138,10 +139,18 @@ START_TEST(names_of_others_are_the_students_within_the_file)
     build_source("#include \"assignment/data_parallel.h\"\n"
                  "double tensor_item(const struct tensor *x) { (void)x; return 42; }\n"
                  "int atoi(const char *text) { (void)text; return 43; }\n"
-                 "int sum(struct module *model) { (void)model;"
-                 "  return (int)tensor_item(NULL) + atoi(\"1\"); }\n");
+                 "struct named_tensors *module_named_parameters(const struct module *model)"
+                 "{ (void)model; return NULL; }\n"
+                 "int average_gradients(struct module *model)"
+                 "{ return module_named_parameters(model) ? 0 : 7; }\n"
+                 "int sum(struct module *model) {"
+                 "  return (int)tensor_item(NULL) + atoi(\"1\") + average_gradients(model); }\n");
     assert_built();
-    ck_assert_int_eq(function(0, "sum")(NULL), 85);
+    SCOPE;
+    struct module *model = tanh_new();
+    ck_assert_int_eq(function(0, "sum")(model), 92);
+    ck_assert_int_eq(function(1, "sum")(model), 85);
+    ck_assert_int_eq(function(1, "average_gradients")(model), 0);
     ck_assert_int_eq(atoi("1"), 1);
 }
 END_TEST
