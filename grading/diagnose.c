@@ -27,12 +27,16 @@ static const char *name_holding(struct judge *j, bool perhaps, int *named)
     return sentences;
 }
 
-/* What memory holds before and after its use (runtime/memory_internal.h), as 32- and 64-bit
- * numbers. */
+/* memory_cause - what was wrong about the memory that was used; NULL if that cannot be told. Before
+ * and after its use memory holds 32- or 64-bit numbers by which one knows it
+ * (runtime/memory_internal.h). */
 static const char *memory_cause(const char *reason)
 {
     static const char *const fresh[] = {"-67372037", "-289360691352306693"};
     static const char *const freed[] = {"-33686019", "-144680345676153347"};
+    if (strstr(reason, "in the memory of cuda:"))
+        return "the host reads or writes a GPU's memory through a pointer; tensor_item and "
+               "tensor_to(x, CPU) bring values to the host";
     for (int i = 0; i < 2; i++) {
         if (strstr(reason, fresh[i]))
             return "memory is read that was allocated but not written";

@@ -10,6 +10,7 @@
 #include "grading/process.h"
 #include "runtime/memory_internal.h"
 #include "runtime/scope.h"
+#include "runtime/sim/sim_address.h"
 
 static int within(int value, int low, int high)
 {
@@ -117,14 +118,22 @@ const char *stack_place(const struct stack *stack, const char *library, const ch
     return stack->in_callee || frame > 0 ? scope_printf("in a call made %s", place) : place;
 }
 
+/* crash_address - " (address 0x10)", with whose memory that is, where it can be told */
+static const char *crash_address(const struct stack *stack)
+{
+    const unsigned long long address = stack->address;
+    const int gpu = sim_address_device(address);
+    if (!stack->has_address)
+        return "";
+    return gpu < 0 ? scope_printf(" (address 0x%llx)", address)
+                   : scope_printf(" (address 0x%llx, in the memory of cuda:%d)", address, gpu);
+}
+
 const char *stack_crash(const struct stack *stack, const char *library, const char *folder)
 {
     const char *name = signal_name(atomic_load(&stack->signal));
     const char *place = stack_place(stack, library, folder);
-    const char *address =
-        stack->has_address ? scope_printf(" (address 0x%llx)", (unsigned long long)stack->address)
-                           : "";
-    return scope_printf("%s%s%s%s", name, address, *place ? " " : "", place);
+    return scope_printf("%s%s%s%s", name, crash_address(stack), *place ? " " : "", place);
 }
 
 const char *stack_misuse(const struct misuse *misuse, const char *library, const char *folder)

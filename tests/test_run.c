@@ -198,6 +198,9 @@ static const struct {
      "crashed: SIGSEGV (address 0x0) at assignment/data_parallel.c:9 in probe"},
     {PROBE("return (int)strlen((char *)(long)(x + 1));"),
      "crashed: SIGSEGV (address 0x8) in a call made at assignment/data_parallel.c:9 in probe"},
+    {PROBE("return *(volatile int *)0x6c0000000010;"),
+     "crashed: SIGSEGV (address 0x6c0000000010, in the memory of cuda:1) at "
+     "assignment/data_parallel.c:9 in probe"},
     {PROBE("int (*volatile f)(int) = NULL; x += f(x); return x;"),
      "crashed: SIGSEGV (address 0x0) in a call made at assignment/data_parallel.c:9 in probe"},
     {HEADERS "static int helper(int x) { volatile int zero = 0;\n return x / zero; }\n"
