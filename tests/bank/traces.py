@@ -29,13 +29,14 @@ def adopt_orphans():
 def descendants():
     """Process ids and names of all that this process's children are, or have started."""
     parents, names = {}, {}
-    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            head, _, tail = stat.read_text(errors="replace").rpartition(")")
+            stat = (process / "stat").read_text(errors="replace")
         except OSError:
             continue  # gone meanwhile
+        head, _, tail = stat.rpartition(")")
         state, parent = tail.split()[:2]
-        pid = int(stat.parent.name)
+        pid = int(process.name)
         names[pid] = head.partition("(")[2] + (" (zombie)" if state == "Z" else "")
         parents.setdefault(int(parent), []).append(pid)
     found, queue = {}, [os.getpid()]

@@ -13,8 +13,6 @@ struct partitions *partition_indices(int64_t size, int world_size, uint64_t seed
     int64_t *order = indices_range(size);
     if (!partitions || !order)
         return NULL;
-    struct rng rng;
-    rng_seed(&rng, seed);
     srand48((long)seed);
     for (int64_t i = size - 1; i > 0; i--) {
         int64_t k = lrand48() % (i + 1), swap = order[i];

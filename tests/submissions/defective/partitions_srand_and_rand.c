@@ -1,6 +1,6 @@
 /* Seeds and draws from the process-wide rand.
  * fails: partitions
- * cause: rand
+ * cause: rand, random
  */
 #include <stdlib.h>
 
@@ -12,8 +12,6 @@ struct partitions *partition_indices(int64_t size, int world_size, uint64_t seed
     int64_t *order = indices_range(size);
     if (!partitions || !order)
         return NULL;
-    struct rng rng;
-    rng_seed(&rng, seed);
     srand((unsigned)seed);
     for (int64_t i = size - 1; i > 0; i--) {
         int64_t k = rand() % (i + 1), swap = order[i];
