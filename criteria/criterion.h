@@ -4,10 +4,13 @@
  *
  * A criterion is one file with two halves that run in different processes:
  *
- *     static void observe(struct subject *s)    in every subject, one process per rank, with
- * student code loaded: call it, record what happened static bool judge(struct judge *j)        in
- * the criterion process, trusted, no student code: compute what is right, compare
+ *     static void observe(struct subject *s) { ... }
+ *     static bool judge(struct judge *j) { ... }
  *     CRITERION(gradients, .section = "dp", ..., .observe = observe, .judge = judge);
+ *
+ * observe runs in every subject, one process per rank, with student code loaded: it calls that and
+ * records what happened. judge runs in the criterion process, trusted, without student code: it
+ * computes what is right and compares.
  *
  * Both halves build the same fixtures from the same seed. The subject records numbers and judges
  * nothing. A criterion passes only if every subject observed to the end and judge returned true.
@@ -151,11 +154,12 @@ void judge_measured(struct judge *j, const char *key, json_t *value);
  * expect_close   shape, dtype and every element: |got - expected| <= atol + rtol * |expected|; NaN
  *                never is. expected NULL: must have been recorded as absent.
  * expect_equal   the same to the bit
- * expect_int     a number. expect_ints a list
+ * expect_int     a number
+ * expect_ints    a list of numbers
  * expect_true    a number that is not 0; `what` is then a whole sentence, the complaint
  * expect_number  within the same tolerance rule
  * expect_raised  an error of this type was recorded; type or message NULL: any
- * expect_no_error
+ * expect_no_error  it was recorded that there was none
  * expect_tensor  the rule of expect_close, for a tensor that the judge got by itself; not NULL */
 bool expect_close(struct judge *j, const struct observations *o, const char *key,
                   const struct tensor *expected, double rtol, double atol, const char *what, ...)

@@ -19,8 +19,8 @@ char *format_or_fault(const char *format, ...) __attribute__((format(printf, 1, 
 /* fault_without_memory - from now on a scope that finds no memory is a fault, too */
 void fault_without_memory(void);
 
-/* clean_or_fault - text_clean of a string. line_or_fault - the same, as one line. owns: the caller
- * (free) */
+/* clean_or_fault - text_clean of a string. line_or_fault - the same, as one line
+ * owns: the caller (free) */
 char *clean_or_fault(const char *text);
 char *line_or_fault(const char *text);
 #endif

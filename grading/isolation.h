@@ -57,7 +57,7 @@ void isolation_protect(void);
 
 /* isolation_guard - in a subject, before student code is loaded: no rights of root, and no system
  * call that starts a program or process, reaches another one, or the network, or changes the system
- * device: "cpu", "sim" or "cuda"; the latter two need more
+ * device:  "cpu", "sim" or "cuda"; the latter two need more
  * returns: false with errno if that cannot be had */
 bool isolation_guard(enum isolation_level level, const char *device);
 

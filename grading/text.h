@@ -5,8 +5,8 @@
 
 /* text_clean - the n bytes as valid UTF-8 that no terminal acts upon: terminal escape sequences are
  * removed, CR LF and a lone CR become LF, and every byte that is not UTF-8, every NUL and every
- * other control character except tab and newline becomes U+FFFD. Clean text stays as it is. owns:
- * the caller (free) errors: NULL without memory; NULL bytes are taken as none */
+ * other control character except tab and newline becomes U+FFFD. Clean text stays as it is.
+ * owns: the caller (free). errors: NULL without memory; NULL bytes are taken as none */
 char *text_clean(const char *bytes, size_t n);
 
 /* text_closest - the word that is nearest to `word` by edit distance, for "did you mean"

@@ -6,8 +6,8 @@
  * the next. */
 
 /* workspace_create - a new folder in TMPDIR (or /tmp) that nobody else may enter; it is removed
- * when the process that created it exits returns: its path. owns: borrowed. errors: ends the
- * command as a fault */
+ * when the process that created it exits
+ * returns: its path. owns: borrowed. errors: ends the command as a fault */
 const char *workspace_create(void);
 
 /* workspace_remove - remove the folder now, whatever is in it. Does nothing without one. */

@@ -6,9 +6,10 @@
  * back. The graph may be built on several threads; the graph keeps what it needs alive. */
 #include "runtime/tensor.h"
 
-/* tensor_requires_grad, tensor_set_requires_grad - whether gradients are wanted for x
- * returns: x. errors: RuntimeError when switching it off for a result of an operation, TypeError
- * for FLOAT16. source: torch.Tensor.requires_grad_ */
+/* tensor_requires_grad - whether gradients are wanted for x. source: torch.Tensor.requires_grad
+ * tensor_set_requires_grad - from now on, or no longer. returns: x
+ * errors: NULL; NULL x passes through; RuntimeError when switching it off for the result of an
+ *         operation, TypeError for FLOAT16. source: torch.Tensor.requires_grad_ */
 bool tensor_requires_grad(const struct tensor *x);
 struct tensor *tensor_set_requires_grad(struct tensor *x, bool requires_grad);
 
@@ -17,13 +18,14 @@ bool tensor_is_leaf(const struct tensor *x);
 
 /* tensor_backward - add d x / d leaf to the gradient of every leaf that requires grad
  * shapes: x has one element
- * errors: -1; NULL x passes through; ValueError if x is not a scalar; RuntimeError if x does not
+ * errors: -1; NULL x passes through; ValueError for another shape; RuntimeError if x does not
  *         require grad, if the graph was used by an earlier backward, or if a tensor that it needs
  *         was changed in place since
- * source: torch.Tensor.backward. The graph is freed on the way; gradients accumulate in a fixed
- *         order, so a run is reproducible to the bit. What several threads built goes back on as
- *         many, the caller's among them, where that pays (on the CPU); they end before it returns.
- */
+ * source: torch.Tensor.backward
+ *
+ * The graph is freed on the way; gradients accumulate in a fixed order, so a run is reproducible to
+ * the bit. What several threads built goes back on as many, the caller's among them, where that
+ * pays (on the CPU); they end before it returns. */
 int tensor_backward(struct tensor *x);
 
 /* tensor_grad - the accumulated gradient of a leaf, or NULL if it has none (no error)
@@ -31,11 +33,11 @@ int tensor_backward(struct tensor *x);
 struct tensor *tensor_grad(const struct tensor *x);
 
 /* tensor_set_grad - replace the gradient; NULL sets it to none. Retains `grad`.
- * errors: -1, with ValueError unless shape, dtype and device are those of x */
+ * errors: -1; NULL x passes through; ValueError unless shape, dtype and device are those of x */
 int tensor_set_grad(struct tensor *x, struct tensor *grad);
 
-/* tensor_detach - the same memory, outside the graph, not requiring grad. source:
- * torch.Tensor.detach */
+/* tensor_detach - the same memory, outside the graph, not requiring grad
+ * source: torch.Tensor.detach */
 struct tensor *tensor_detach(struct tensor *x);
 
 /* Grad mode is per thread and on at first. source: torch.is_grad_enabled, torch.no_grad */

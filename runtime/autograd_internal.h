@@ -92,8 +92,8 @@ struct backward {
 /* backward_wants - is input i's gradient needed? */
 bool backward_wants(const struct backward *run, int i);
 
-/* backward_saved - what was saved. errors: NULL, with RuntimeError if it was changed in place since
- */
+/* backward_saved - what was saved in place i
+ * errors: NULL, with RuntimeError if it was changed in place since */
 struct tensor *backward_saved(const struct backward *run, int i);
 
 /* backward_send - add to the gradient of input i, when its turn comes; once per input
@@ -133,9 +133,8 @@ void edge_init(struct edge *edge, const struct tensor *x);
 int leaf_accumulate(struct tensor *leaf, struct tensor *gradient);
 
 /* gradient_take - `gradient` itself if nobody else sees it and it is contiguous with no more memory
- * than it needs, else a copy that is. owns: takes over `gradient`, returns a reference. errors:
- * NULL
- */
+ * than it needs, else a copy that is
+ * owns: takes over `gradient`, returns a reference. errors: NULL */
 struct tensor *gradient_take(struct tensor *gradient);
 
 /* gradient_sum - a + b, into the memory of one of them where nobody else sees it

@@ -2,9 +2,10 @@
 #define RUNTIME_BACKWARD_INTERNAL_H
 /* backward_internal.h - the parts of a backward; the theory is at the top of backward.c.
  *
- *     backward_plan.c   the walk through the graph: who takes part, and in which order sums are
- * made backward_sum.c    contributions to a gradient, added up in that order backward_lanes.c which
- * node runs next, and in which thread backward.c        running a node; tensor_backward */
+ *     backward_plan.c   the walk through the graph: who takes part, in which order sums are made
+ *     backward_sum.c    contributions to a gradient, added up in that order
+ *     backward_lanes.c  which node runs next, and in which thread
+ *     backward.c        running a node; tensor_backward */
 #include "runtime/autograd_internal.h"
 #include "runtime/tensor_internal.h"
 
@@ -88,8 +89,8 @@ void target_free(struct target *target);
 
 /* ---- backward_lanes.c ---- */
 
-/* lanes_open - after the walk: decide whether there will be threads. errors: -1, with MemoryError
- */
+/* lanes_open - after the walk: decide whether there will be threads
+ * errors: -1, with MemoryError */
 int lanes_open(struct plan *plan);
 void lanes_close(struct plan *plan);
 

@@ -94,7 +94,7 @@ extern const struct device_table cpu_device;
 /* device_table_of - the table for a device. errors: NULL, with RuntimeError if there is no such */
 const struct device_table *device_table_of(struct device device);
 
-/* device_register - make a kind of device known; before its first use. source: torch's PrivateUse
- */
+/* device_register - make a kind of device known; before its first use
+ * source: torch's PrivateUse1 */
 void device_register(enum device_kind kind, const struct device_table *table);
 #endif

@@ -6,10 +6,13 @@
  *     second parts   finished values, from the rank that has them to the others
  *
  *     all_reduce      small: everybody's values to everybody, reduced everywhere (one hop)
- *                     large: rank p reduces the p-th chunk; its pieces go out to all as they are
- * done (reduce-scatter and all-gather, overlapped piece by piece) reduce_scatter  the first hop of
- * that; all_gather the second broadcast       small: from the root to everybody; large: a chunk to
- * each rank, which passes it on to the others barrier         headers only
+ *                     large: rank p reduces the p-th chunk, and sends its pieces to all as they
+ *                     are done (reduce-scatter and all-gather, overlapped piece by piece)
+ *     reduce_scatter  the first hop of that
+ *     all_gather      the second
+ *     broadcast       small: from the root to everybody
+ *                     large: a chunk to each rank, which passes it on to the others
+ *     barrier         headers only
  *
  * Each rank sends 2 (n-1)/n of the bytes of a large all_reduce, the least possible. Values are
  * reduced in rank order by whoever reduces them: the result does not depend on the algorithm, is

@@ -10,7 +10,8 @@ struct token {
     uint64_t words[4];
 };
 
-/* token_random - errors: -1, with OSError. token_of - made of texts that all ranks know */
+/* token_random - one that nobody can guess. errors: -1, with OSError
+ * token_of - made of n texts that all ranks know */
 int token_random(struct token *token);
 struct token token_of(const char *const *texts, int n);
 

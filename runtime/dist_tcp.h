@@ -17,10 +17,10 @@
 
 enum channel { CHANNEL_DATA, CHANNEL_CONTROL, CHANNELS };
 
-/* What a rank tells the others when it gives up, and they pass on; sent as it is. */
+/* What a rank tells the others when it gives up, and they pass on; sent as it is. completed: the
+ * collectives that the first to give up had completed; so will the others. */
 struct notice {
-    uint32_t
-        completed; /* collectives that the first to give up had completed: so will the others */
+    uint32_t completed;
     int32_t is_timeout;
     char text[FAILURE_BYTES];
 };
@@ -95,8 +95,7 @@ enum { PIECE_BYTES = 32 * 1024 };
 struct part {
     char *data;
     size_t bytes, open, done;
-    size_t
-        ring; /* 0: data holds all of them; else it is a ring of so many, a multiple of a piece */
+    size_t ring; /* bytes that `data` holds at a time, a multiple of a piece; 0: all of them */
 };
 
 /* One direction of the traffic with a peer: the header, then pieces of both parts in turn, the

@@ -1,11 +1,12 @@
 /* dist_wire.c - one call's traffic with all peers at once, over non-blocking sockets.
  *
- * Every lane sends and receives whatever it can; a thread that can do neither gives its core away
- * and asks again, for a moment, and then sleeps in poll: the other rank may be on the same core, and
- * to be woken takes longer than most messages. The first thing on every
- * lane is the header: nothing that follows is received before both sides are known to have called
- * the same. A call ends only after the headers of all peers have come and agreed, so no rank gets
- * past a collective that another one called differently. */
+ * Every lane sends and receives whatever it can. A thread that can do neither gives its core away
+ * and asks again, for a moment, and then sleeps in poll: the other rank may be on the same core,
+ * and to be woken takes longer than most messages.
+ *
+ * The first thing on every lane is the header: nothing that follows is received before both sides
+ * are known to have called the same. A call ends only after the headers of all peers have come and
+ * agreed, so no rank gets past a collective that another one called differently. */
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>

@@ -1,7 +1,6 @@
 #ifndef RUNTIME_HALF_H
 #define RUNTIME_HALF_H
-/* half.h - IEEE 754 binary16 as its bits, for the CPU and, in the same words, for CUDA's kernels.
- */
+/* half.h - IEEE 754 binary16 as its bits, for the CPU and for CUDA's kernels alike. */
 #include <math.h>
 #include <stdint.h>
 #include <string.h>

@@ -7,8 +7,8 @@
  * parameters: lora_A (rank, in), normal with std 0.02; lora_B (out, rank), zero; both of the base
  *             weight's dtype and device, both requiring grad. child: "base", whose parameters stop
  *             requiring grad. A's values come from rng_default().
- * errors: NULL base passes through; ValueError if base is not Linear or rank < 1 (then nothing is
- *         changed). source: the assignment's LoRALinear */
+ * errors: NULL base passes through; ValueError if base is not Linear or rank < 1, TypeError for a
+ *         FLOAT16 base (then nothing is changed). source: the assignment's LoRALinear */
 struct module *lora_linear_new(struct module *base, int rank, double alpha);
 
 /* The settings an adapter was made with. */

@@ -25,9 +25,9 @@ extern const struct module_class Linear, Tanh, GELU, ReLU, Sequential, ResidualB
 struct module *linear_new(int64_t in, int64_t out, enum dtype dtype, struct device device,
                           struct rng *rng);
 
-/* linear_from - the same around given tensors, which require grad from now on (FLOAT16 cannot);
- * bias may be NULL for none errors: NULL weight passes through; ValueError if the shapes do not fit
- */
+/* linear_from - the same around given tensors, which require grad from now on (FLOAT16 cannot)
+ * shapes: weight (out, in), bias (out), or NULL for none
+ * errors: NULL weight passes through; ValueError if the shapes do not fit */
 struct module *linear_from(struct tensor *weight, struct tensor *bias);
 
 struct module *tanh_new(void);
@@ -103,14 +103,16 @@ struct named_modules {
 struct named_tensors *module_named_parameters(const struct module *module);
 struct named_modules *module_named_modules(struct module *module);
 
-/* named_tensors_new - an empty list. named_tensors_add - append; copies the name, and the list
- * keeps the tensor alive as long as the scope. errors: -1; NULL passes through named_tensors_find -
- * by name, or NULL (no error) */
+/* named_tensors_new - an empty list. owns: borrowed from the scope
+ * named_tensors_add - append; copies the name and retains the tensor, as long as the list lasts
+ *                     errors: -1; NULL passes through
+ * named_tensors_find - by name, or NULL (no error). owns: borrowed from the list */
 struct named_tensors *named_tensors_new(void);
 int named_tensors_add(struct named_tensors *list, const char *name, struct tensor *tensor);
 struct tensor *named_tensors_find(const struct named_tensors *list, const char *name);
 
-/* module_set_requires_grad - for every parameter. source: requires_grad_ */
+/* module_set_requires_grad - for every parameter. errors: -1, with TypeError for FLOAT16
+ * source: torch.nn.Module.requires_grad_ */
 int module_set_requires_grad(struct module *module, bool requires_grad);
 
 /* module_zero_grad - every gradient to none. source: zero_grad(set_to_none=True) */

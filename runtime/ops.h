@@ -11,9 +11,12 @@
 struct tensor *tensor_to(struct tensor *x, struct device device);
 struct tensor *tensor_cast(struct tensor *x, enum dtype dtype);
 
-/* Views: same memory, other shape. source: torch.Tensor.view (one size may be -1), transpose,
- * narrow tensor_view       (contiguous x) the same elements in row-major order tensor_transpose two
- * dimensions swapped tensor_slice      elements start .. start+length-1 along dim */
+/* Views: the same memory with another shape. A dim below 0 counts from the last.
+ * tensor_view - the elements of a contiguous x in row-major order; one size may be -1
+ * tensor_transpose - two dimensions swapped
+ * tensor_slice - elements start .. start+length-1 along dim
+ * errors: ValueError too for an x that is not contiguous, or a dim or elements that it has not
+ * source: torch.Tensor.view, transpose, narrow */
 struct tensor *tensor_view(struct tensor *x, int ndim, const int64_t *shape);
 struct tensor *tensor_transpose(struct tensor *x, int dim0, int dim1);
 struct tensor *tensor_slice(struct tensor *x, int dim, int64_t start, int64_t length);
@@ -29,7 +32,10 @@ struct tensors *tensor_split(struct tensor *x, int64_t rows);
  * source: torch.cat */
 struct tensor *tensor_cat(const struct tensors *pieces);
 
-/* Elementwise; add, sub, mul and div broadcast. source: torch.add, ... */
+/* Elementwise; add, sub, mul and div broadcast. tensor_gelu is the exact form,
+ * x/2 (1 + erf(x / sqrt 2)).
+ * source: torch.add, sub, mul, div; mul and add of a number; square, tanh, relu,
+ *         torch.nn.functional.gelu */
 struct tensor *tensor_add(struct tensor *a, struct tensor *b);
 struct tensor *tensor_sub(struct tensor *a, struct tensor *b);
 struct tensor *tensor_mul(struct tensor *a, struct tensor *b);
@@ -39,7 +45,7 @@ struct tensor *tensor_add_number(struct tensor *x, double number);
 struct tensor *tensor_square(struct tensor *x);
 struct tensor *tensor_tanh(struct tensor *x);
 struct tensor *tensor_relu(struct tensor *x);
-struct tensor *tensor_gelu(struct tensor *x); /* x/2 (1 + erf(x / sqrt 2)), the exact form */
+struct tensor *tensor_gelu(struct tensor *x);
 
 /* tensor_matmul - (N, K) (K, M) -> (N, M). source: torch.matmul for matrices */
 struct tensor *tensor_matmul(struct tensor *a, struct tensor *b);

@@ -1,7 +1,6 @@
 #ifndef RUNTIME_OPTIM_H
 #define RUNTIME_OPTIM_H
-/* optim.h - optimizers: they update the parameters they were given from the gradients these hold.
- */
+/* optim.h - optimizers, which update their parameters from the gradients that these hold. */
 #include "runtime/nn.h"
 
 struct optimizer;
@@ -11,7 +10,8 @@ struct optimizer;
  * source: torch.optim.SGD (without momentum) */
 struct optimizer *sgd_new(struct module *model, double lr);
 
-/* optimizer_step - one update; parameters without gradient are left alone. errors: -1 */
+/* optimizer_step - one update; parameters without gradient are left alone
+ * errors: -1; NULL passes through. source: torch.optim.Optimizer.step */
 int optimizer_step(struct optimizer *optimizer);
 
 /* optimizer_zero_grad - every gradient to none. source: zero_grad(set_to_none=True) */

@@ -6,7 +6,8 @@
 /* tensors_save - write name -> tensor to `path`, readable by torch.load(path, weights_only=True).
  * Values of any device are stored as CPU tensors. The file appears whole or not at all: it is
  * written beside `path` and renamed.
- * errors: -1; NULL passes through; ValueError for a duplicate name; OSError naming the path
+ * errors: -1; NULL passes through; ValueError for a duplicate name or one that is no UTF-8; OSError
+ *         naming the path
  * source: torch.save(dict, path) */
 int tensors_save(const struct named_tensors *tensors, const char *path);
 
@@ -14,7 +15,8 @@ int tensors_save(const struct named_tensors *tensors, const char *path);
  * the file's order, borrowed from the scope
  * errors: NULL, with OSError if it cannot be read; ValueError if it is truncated, corrupt, or holds
  *         anything but a flat dictionary of dense tensors of a known dtype
- * source: torch.load(path, map_location="cpu", weights_only=True). Nothing in a file is executed.
- */
+ * source: torch.load(path, map_location="cpu", weights_only=True)
+ *
+ * Nothing in a file is executed. */
 struct named_tensors *tensors_load(const char *path);
 #endif

@@ -56,12 +56,14 @@ struct tensor *tensor_zeros(int ndim, const int64_t *shape, enum dtype dtype, st
 struct tensor *tensor_full(int ndim, const int64_t *shape, double value, enum dtype dtype,
                            struct device device);
 
-/* tensor_from - a CPU tensor holding a copy of values[0..numel-1] in row-major order
- * source: torch.tensor */
+/* tensor_from, tensor_from_doubles - a CPU tensor, FLOAT32 or FLOAT64, with a copy of
+ * values[0..numel-1] in row-major order. source: torch.tensor */
 struct tensor *tensor_from(const float *values, int ndim, const int64_t *shape);
 struct tensor *tensor_from_doubles(const double *values, int ndim, const int64_t *shape);
 
-/* What a tensor is. tensor_size(x, -1) is the last dimension. None of these accepts NULL. */
+/* What a tensor is. tensor_size(x, -1) is the last dimension; a dim that x has not is not caught.
+ * None of these accepts NULL. source: torch.Tensor.dim, size, shape, stride, numel, dtype, device,
+ * is_contiguous */
 int tensor_ndim(const struct tensor *x);
 int64_t tensor_size(const struct tensor *x, int dim);
 const int64_t *tensor_shape(const struct tensor *x);

@@ -47,8 +47,8 @@ struct tensor {
     } leaf;
 };
 
-/* tensor_new - an uninitialised tensor. owns: the caller (one reference). errors: as tensor_empty
- */
+/* tensor_new - an uninitialised tensor
+ * owns: the caller (one reference). errors: as tensor_empty */
 struct tensor *tensor_new(int ndim, const int64_t *shape, enum dtype dtype, struct device device);
 
 /* tensor_empty_like - uninitialised, with x's shape, dtype and device, in the current scope. NULL
@@ -77,8 +77,7 @@ void tensor_modified(struct tensor *x);
 /* tensor_is_row_major - a matrix whose rows are contiguous and do not overlap, as BLAS wants it */
 bool tensor_is_row_major(const struct tensor *x);
 
-/* tensor_layout - how BLAS is told about a matrix that is row-major, or row-major when transposed
- */
+/* tensor_layout - how BLAS is told of a matrix that is row-major, or row-major when transposed */
 struct layout {
     bool transposed;
     int64_t leading; /* elements between rows, or between columns if transposed */

@@ -18,15 +18,17 @@
 
 struct engine;
 
-/* engine_forward - the module applied to a microbatch. NULL passes through.
- * source: deepspeed engine(inputs) */
+/* engine_forward - the module applied to a microbatch
+ * errors: NULL; NULL inputs pass through; ValueError for a NULL engine. source: deepspeed
+ *         engine(inputs) */
 struct tensor *engine_forward(struct engine *engine, struct tensor *inputs);
 
 /* engine_backward - gradients of loss / accumulation (times the loss scale in fp16), averaged over
  * the ranks and added up by the ranks that own them; the model's own gradients are none afterwards
  * errors: -1; ValueError for a NULL loss (a pending error stays); RuntimeError without
- * engine_forward before, twice without engine_step, or after tensor_backward was used instead;
- * those of tensor_backward and dist.h. source: deepspeed engine.backward(loss) */
+ *         engine_forward before, twice without engine_step, or after tensor_backward was used
+ *         instead; those of tensor_backward and dist.h
+ * source: deepspeed engine.backward(loss) */
 int engine_backward(struct engine *engine, struct tensor *loss);
 
 /* engine_step - count a microbatch; at the end of an accumulation window, update the owned share,
@@ -39,10 +41,12 @@ int engine_step(struct engine *engine);
 /* ---- for whoever makes an engine ---- */
 
 /* engine_new - an engine over the model's parameters that require grad now. It takes rank 0's
- * values of all parameters, and clears their gradients. config: the JSON object, borrowed:
- * train_batch_size, train_micro_batch_size_per_gpu, gradient_accumulation_steps, zero_optimization
- * {stage 0 to 2, reduce_bucket_size}, zero_allow_untested_optimizer, gradient_clipping, fp16
- * {enabled, loss_scale, initial_scale_power, loss_scale_window, hysteresis, consecutive_hysteresis,
+ * values of all parameters, and clears their gradients.
+ *
+ * config: the JSON object, borrowed: train_batch_size, train_micro_batch_size_per_gpu,
+ *         gradient_accumulation_steps, zero_optimization {stage 0 to 2, reduce_bucket_size},
+ *         zero_allow_untested_optimizer, gradient_clipping, fp16 {enabled, loss_scale,
+ *         initial_scale_power, loss_scale_window, hysteresis, consecutive_hysteresis,
  *         min_loss_scale}, with DeepSpeed's defaults. Its other keys are accepted.
  * fp16:   parameters hold FP16 values, in FP32 tensors where the device computes in FP32 (the CPU)
  * group:  borrowed, must outlive the engine

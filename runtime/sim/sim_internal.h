@@ -32,12 +32,13 @@ extern pthread_mutex_t sim_lock;
 
 /* ---- errors ---- */
 
-/* sim_fail - leave an error for cudaGetLastError, and what happened for cudaGetErrorString and
- * stderr. returns: the error */
+/* sim_fail - leave an error for cudaGetLastError, and what happened for cudaGetErrorString
+ * returns: the error */
 cudaError_t sim_fail(cudaError_t error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* sim_fail_for_good - an illegal address: every later call fails too. returns: the error */
+/* sim_fail_for_good - an illegal address: every later call fails too, and stderr says why
+ * returns: the error */
 cudaError_t sim_fail_for_good(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* sim_entered - what a call that talks to the GPU does first: charge the calling thread for it.

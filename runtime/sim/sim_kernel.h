@@ -1,6 +1,6 @@
 #ifndef SIM_KERNEL_H
 #define SIM_KERNEL_H
-/* sim_kernel.h - what the C build of runtime/cuda/kernels.cu needs of the simulation.
+/* sim_kernel.h - what the C build of runtime/cuda's .cu files needs of the simulation.
  *
  * A launch, with its device pointers translated, its loop run on the CPU, its cost charged:
  *

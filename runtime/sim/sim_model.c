@@ -8,13 +8,14 @@
 
 /* ---- the constants ----
  *
- * [V100]  NVIDIA Tesla V100 GPU accelerator, data sheet (SXM2): 15.7 TFLOP/s single, 7.8 TFLOP/s
- *         double precision, 900 GB/s HBM2, 16 GB; 80 multiprocessors: Volta architecture white
- * paper [DGX]   NVIDIA DGX-1 with Tesla V100 system architecture: NVLink 25 GB/s per link and
- * direction; GPU0 and GPU1 are joined by one link (NV1 in nvidia-smi topo -m) [PCIe]  PCI
- * Express 3.0: 8 GT/s, 16 lanes, 128b/130b: 15.75 GB/s per direction [Graph] A. Gray, Getting
- * Started with CUDA Graphs, NVIDIA 2019, on a V100: 3.8 us per launch of a kernel of 2.9 us, 9.6 us
- * with a synchronisation after each
+ * [V100]   NVIDIA Tesla V100 GPU accelerator, data sheet (SXM2): 15.7 TFLOP/s single, 7.8 TFLOP/s
+ *          double precision, 900 GB/s HBM2, 16 GB; Volta architecture white paper: 80
+ *          multiprocessors
+ * [DGX]    NVIDIA DGX-1 with Tesla V100 system architecture: NVLink 25 GB/s per link and direction;
+ *          GPU0 and GPU1 are joined by one link (NV1 in nvidia-smi topo -m)
+ * [PCIe]   PCI Express 3.0: 8 GT/s, 16 lanes, 128b/130b: 15.75 GB/s per direction
+ * [Graph]  A. Gray, Getting Started with CUDA Graphs, NVIDIA 2019, on a V100: 3.8 us per launch of
+ *          a kernel of 2.9 us, 9.6 us with a synchronisation after each
  *
  * The rest is marked as calibrated or assumed. */
 
