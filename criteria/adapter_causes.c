@@ -199,8 +199,7 @@ const struct hypothesis adapter_causes[] = {
     {"what is loaded is 2 times what the file holds: it is added twice, or to itself", loads_times,
      &(const double){2}, false},
     {"load_adapter makes new parameters, other objects than the model had: an optimizer would go "
-     "on "
-     "with the old ones; copy the values into those that are there",
+     "on with the old ones; copy the values into those that are there",
      replaces_objects, NULL, false},
     {"the loaded adapters no longer require grad: loading must change values alone", freezes_loaded,
      NULL, false},

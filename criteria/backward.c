@@ -177,8 +177,7 @@ static const struct hypothesis causes[] = {
      "tensor_cat, or made with grad mode off",
      cause_said,
      "backward from pipe_forward's output, 2 stages, raised RuntimeError: backward of a tensor "
-     "that "
-     "does not require grad",
+     "that does not require grad",
      false},
     {NULL, NULL, NULL, false},
 };

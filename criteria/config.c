@@ -219,12 +219,10 @@ static bool has_optimizer(const json_t *config, const struct config_arguments *a
 
 static const struct hypothesis causes[] = {
     {"train_batch_size is micro_batch * accumulation: it lacks the factor world_size, for it "
-     "counts "
-     "the rows of all ranks (the world size)",
+     "counts the rows of all ranks (the world size)",
      MADE(without_world, "train_batch_size")},
     {"train_batch_size is micro_batch * world_size: it lacks the factor accumulation, for it "
-     "counts "
-     "the rows of a whole optimizer step",
+     "counts the rows of a whole optimizer step",
      MADE(without_accumulation, "train_batch_size")},
     {"train_batch_size is micro_batch alone: it is the product with accumulation and world_size",
      MADE(only_micro_batch, "train_batch_size")},
@@ -237,8 +235,7 @@ static const struct hypothesis causes[] = {
     {"zero_optimization is missing or misspelt: the engine ignores keys that it does not know",
      MADE(no_zero_section, "zero_optimization")},
     {"zero_allow_untested_optimizer is missing or misspelt: the engine ignores keys that it does "
-     "not "
-     "know, and refuses an optimizer that it has not been tested with",
+     "not know, and refuses an optimizer that it has not been tested with",
      MADE(no_untested_flag, "zero_allow_untested_optimizer")},
     {"an offload to the CPU is configured: none is asked for", MADE(offloads, "zero_optimization")},
     {"gradient_clipping is on, and would change the updates: it must be 0 or absent",

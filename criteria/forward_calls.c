@@ -147,9 +147,10 @@ const char *trace_diagram(const int64_t *got, int64_t got_n, const int64_t *righ
     size_t length = strrchr(before, ' ') ? (size_t)(strrchr(before, ' ') - before + 1) : 0;
     if (at < right_n && at > from && begins_wave(right, at))
         length += 2;
-    return scope_printf(
-        "  expected  %s\n  yours     %s\n            %*s^ here (S submit, R receive, "
-        "with the stage; | ends a wave)",
-        steps_name(right, right_n, from, from + SHOWN), steps_name(got, got_n, from, from + SHOWN),
-        (int)length, "");
+    return scope_printf("  expected  %s\n"
+                        "  yours     %s\n"
+                        "            %*s^ here (S submit, R receive, with the stage; | ends a "
+                        "wave)",
+                        steps_name(right, right_n, from, from + SHOWN),
+                        steps_name(got, got_n, from, from + SHOWN), (int)length, "");
 }

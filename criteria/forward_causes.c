@@ -288,8 +288,7 @@ const struct hypothesis forward_causes[] = {
      "wave must be submitted before any receive",
      RUNNING(.order = TRACE_BY_PAIR)},
     {"the whole schedule is submitted before the first receive: a later wave needs what the "
-     "earlier "
-     "ones give, so receive a wave before the next one is submitted",
+     "earlier ones give, so receive a wave before the next one is submitted",
      RUNNING(.order = TRACE_ALL_AT_ONCE)},
     {"a wave's results are received in the reverse order: receive in the order of the submits",
      RUNNING(.order = TRACE_REVERSE_RECEIVES)},
@@ -298,18 +297,15 @@ const struct hypothesis forward_causes[] = {
     {"split_size is taken for the number of microbatches: it is the number of rows of each",
      RUNNING(.rows = rows_of_split_pieces)},
     {"the batch is split into as many microbatches as there are stages: split_size says how many "
-     "rows "
-     "a microbatch has",
+     "rows a microbatch has",
      RUNNING(.rows = rows_of_stages_pieces)},
     {"the tail is never scheduled: there are (rows + split_size - 1) / split_size microbatches, "
-     "the "
-     "last of which may be smaller; rows / split_size leaves it out",
+     "the last of which may be smaller; rows / split_size leaves it out",
      runs_like, &(const struct running){.count = whole_microbatches}, true},
     {"where split_size exceeds the batch, an empty microbatch is scheduled besides the only one",
      RUNNING(.count = one_more_if_larger)},
     {"the stages are computed in the calling thread, and the submitted functions do nothing: what "
-     "is "
-     "submitted must call module_forward itself",
+     "is submitted must call module_forward itself",
      calls_empty_functions, NULL, false},
     {"the stages are computed in the calling thread, and the workers get nothing to do "
      "(workers_submit)",
@@ -323,15 +319,13 @@ const struct hypothesis forward_causes[] = {
     {"grad mode is switched off and never restored", leaves_grad, NULL, false},
     {"grad mode is switched on and never restored", leaves_grad, "on", false},
     {"a stage's error is dropped (cleared, printed or overlooked): when workers_receive gives "
-     "NULL, "
-     "leave its error set, and return NULL",
+     "NULL, leave its error set, and return NULL",
      RAISING(RAISES_NOTHING)},
     {"a stage's error is replaced by one of another type: leave the one that workers_receive has "
      "set",
      RAISING(RAISES_OTHER_TYPE)},
     {"a stage's error is replaced by one with another message: leave the one that workers_receive "
-     "has "
-     "set",
+     "has set",
      RAISING(RAISES_OTHER_MESSAGE)},
     {"threads are started in pipe_forward and never joined: the pipe has its workers already",
      leaves_threads, NULL, false},

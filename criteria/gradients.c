@@ -114,8 +114,7 @@ static bool judge_counts(struct judge *j, const struct observations *o, enum val
         return judge_fail(j, "rank %d of %d: average_gradients called no all-reduce", rank,
                           world_size);
     return expect_int(j, o, scope_printf("%d unawaited", values), 0,
-                      "the number of asynchronous collectives that nobody waited for "
-                      "(work_wait)");
+                      "the number of asynchronous collectives that nobody waited for (work_wait)");
 }
 
 /* A bucket takes fewer calls than there are gradients; none takes more. */
@@ -291,8 +290,7 @@ static bool null_in_average(struct judge *j, const void *with)
 
 static const struct hypothesis causes[] = {
     {"every gradient is exactly world_size times the mean (2.000 times on 2 ranks, 3.000 times on "
-     "3): "
-     "it is summed over the ranks, but not divided by their number",
+     "3): it is summed over the ranks, but not divided by their number",
      AVERAGING(.factor = world_times, .calls = CALLS_ONCE)},
     {"every gradient is exactly world_size times the mean, and there are more all-reduces than "
      "gradients: they are summed twice, and divided once",
@@ -300,25 +298,21 @@ static const struct hypothesis causes[] = {
     {"every gradient is the mean divided by world_size once more: it is divided twice",
      AVERAGING(.factor = divided_again)},
     {"the gradients are right on 2 ranks, and world_size / 2 times the mean on 1, 3 and 4: the sum "
-     "is "
-     "divided by a literal 2; dist_world_size() says by how much",
+     "is divided by a literal 2; dist_world_size() says by how much",
      AVERAGING(.factor = divided_by_2)},
     {"every gradient is 0 with more than one rank: 1 / dist_world_size() is a division of "
-     "integers, "
-     "so it is 0",
+     "integers, so it is 0",
      AVERAGING(.factor = integer_reciprocal)},
     {"every gradient is 0, with one rank too: it is overwritten, as with the return value of "
      "dist_all_reduce, which is 0 for success; the sum is in the tensor itself",
      AVERAGING(.factor = nothing)},
     {"every gradient is still the rank's own gradient, although all-reduces were called: they work "
-     "in "
-     "place, and worked on something else (copies of the gradients, or the parameters)",
+     "in place, and worked on something else (copies of the gradients, or the parameters)",
      AVERAGING(.reaches = none, .parameters = true)},
     {"the weights' gradients are means, the biases' are still the rank's own: biases are skipped",
      AVERAGING(.reaches = weights)},
     {"only the parameter that is frozen keeps the rank's own gradient: it is skipped by "
-     "requires_grad; "
-     "what counts is whether it has a gradient",
+     "requires_grad; what counts is whether it has a gradient",
      AVERAGING(.reaches = unfrozen)},
     {"only the first parameter's gradient is averaged: the loop over the parameters ends too early",
      AVERAGING(.reaches = first)},
@@ -328,22 +322,19 @@ static const struct hypothesis causes[] = {
      "early",
      AVERAGING(.reaches = first_layer)},
     {"the gradients are right, but the result of dist_all_reduce is not checked: when that gives "
-     "-1, "
-     "average_gradients must return -1 too, and leave the error set",
+     "-1, average_gradients must return -1 too, and leave the error set",
      judge_averaging, &(const struct averaging){.failing = SAYS_NOTHING}, false},
     {"an asynchronous all-reduce is started, and its work_wait never called: until that returns, "
-     "the "
-     "gradient may be anything",
+     "the gradient may be anything",
      any_unawaited, NULL, false},
     {"the TCP backend has no AVG: reduce with DIST_SUM, then divide by dist_world_size()",
      cause_said, "average_gradients raised ValueError: all_reduce: the TCP backend has no AVG",
      false},
-    {"one rank (rank 1, on 2 ranks) makes fewer all-reduces than rank 0: every rank "
-     "must call it for every gradient, with the same calls in the same order",
+    {"one rank (rank 1, on 2 ranks) makes fewer all-reduces than rank 0: every rank must call it "
+     "for every gradient, with the same calls in the same order",
      too_few_calls, "average_gradients raised DistError: rank 0 called all_reduce", false},
     {"the ranks' all-reduces do not match: one takes the gradients in another order, or one (rank "
-     "1?) "
-     "leaves some out; every rank must make the same calls in the same order",
+     "1?) leaves some out; every rank must make the same calls in the same order",
      cause_said, "average_gradients raised DistError: rank 0 called all_reduce", true},
     {"a parameter without gradient (tensor_grad gives NULL) is not skipped", cause_said,
      "average_gradients returned NULL, -1 or NAN, as for an error, but raised none", true},

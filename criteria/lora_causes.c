@@ -195,8 +195,7 @@ const struct hypothesis lora_causes[] = {
     {"a Linear that is adapted already is not refused: its adapter would be adapted",
      TAKEN(ADAPTED)},
     {"a refused call has changed the model: every name must be checked before anything is frozen "
-     "or "
-     "replaced",
+     "or replaced",
      refuses_all_late, NULL, false},
     {NULL, NULL, NULL, false},
 };

@@ -269,8 +269,7 @@ const struct hypothesis partition_causes[] = {
     {"every size is size / world_size to the nearest number, by round: such sizes do not add up",
      SIZED(by_round)},
     {"the first ranks take size / world_size rounded up, until nothing is left: sizes may differ "
-     "by "
-     "one at most",
+     "by one at most",
      SIZED(rounded_up)},
     {"every list is a fraction of what is left, so that they shrink: it must be one of the whole",
      SIZED(of_what_is_left)},
@@ -279,8 +278,7 @@ const struct hypothesis partition_causes[] = {
      "once",
      overlap, NULL, false},
     {"the indices are 0, 1, 2, ... in a row: they are not shuffled, or another list is dealt than "
-     "the "
-     "one that was",
+     "the one that was",
      EVERY(in_order)},
     {"the indices are dealt out like cards (r, r + world_size, ...), but not shuffled",
      EVERY(like_cards)},
@@ -297,8 +295,7 @@ const struct hypothesis partition_causes[] = {
      "process's; a struct rng and rng_seed are the call's own",
      USES(GENERATOR_RANDOM)},
     {"lrand48 or srand48 is used: their state is the whole process's; a struct rng and rng_seed "
-     "are "
-     "the call's own",
+     "are the call's own",
      USES(GENERATOR_LRAND48)},
     {"the default generator, rng_default(), is seeded or drawn from: it is the whole process's; a "
      "struct rng and rng_seed are the call's own",
@@ -310,8 +307,7 @@ const struct hypothesis partition_causes[] = {
     {"only 0 is refused as world_size: a negative world_size must be, too", TAKEN(0x08)},
     {"a world_size below 1 is not refused", TAKEN(0x1c)},
     {"size 0 is refused, or any size below world_size: there is nothing wrong with them, some "
-     "lists "
-     "are empty then",
+     "lists are empty then",
      cause_said, "partition_indices(0, 3, 1234) raised", false},
     {"a size below world_size is refused: there is nothing wrong with it, some lists are empty "
      "then",

@@ -227,13 +227,10 @@ static bool only_small_are_right(struct judge *j, const void *with)
 
 static const struct hypothesis causes[] = {
     {"the number of waves is always one too many: the last pair (M - 1, N - 1) is in wave M + N - "
-     "2, so "
-     "counting from 0 there are M + N - 1 waves, not M + N",
+     "2, so counting from 0 there are M + N - 1 waves, not M + N",
      SCHEDULING(.more_waves = 1)},
     {"the number of waves is always one too few, and the last pair is lost: the last pair (M - 1, "
-     "N - 1) is "
-     "in "
-     "wave M + N - 2, so counting from 0 there are M + N - 1 waves",
+     "N - 1) is in wave M + N - 2, so counting from 0 there are M + N - 1 waves",
      SCHEDULING(.more_waves = -1)},
     {"without microbatches, as many empty waves as stages - 1 are given: where there are no "
      "microbatches, there are no waves",
@@ -253,8 +250,7 @@ static const struct hypothesis causes[] = {
     {"small schedules are right and larger ones are not: a table of a fixed size",
      only_small_are_right, NULL, true},
     {"invalid numbers are not refused: fewer than 0 microbatches or fewer than 1 stage must raise "
-     "a "
-     "ValueError (raise_null), not give an empty schedule",
+     "a ValueError (raise_null), not give an empty schedule",
      TAKEN(0x3f)},
     {"a negative number of microbatches is not refused", TAKEN(0x03)},
     {"only 0 is refused as the number of stages: a negative number of stages must be, too",

@@ -274,16 +274,13 @@ static bool judge(struct judge *j)
 
 static const struct hypothesis causes[] = {
     {"the gradients are never cleared: every step adds to those of the steps before, and to what "
-     "was "
-     "there at the start (optimizer_zero_grad)",
+     "was there at the start (optimizer_zero_grad)",
      TRAINING(.clears = CLEARS_NEVER)},
     {"the parameters never move, although the optimizer steps: it finds no gradients, because they "
-     "are "
-     "cleared after backward instead of before it (or backward is left out)",
+     "are cleared after backward instead of before it (or backward is left out)",
      TRAINING(.clears = CLEARS_AFTER_BACKWARD)},
     {"every rank steps along its own, local gradient: average_gradients is left out, or called "
-     "only "
-     "after optimizer_step",
+     "only after optimizer_step",
      TRAINING(.averages = AVERAGES_NOTHING)},
     {"the loss is averaged instead of the gradients: every rank steps along its own, local "
      "gradient",
@@ -298,12 +295,10 @@ static const struct hypothesis causes[] = {
     {"only rank 0 steps: every rank has a model of its own, and must call optimizer_step",
      TRAINING(.steps = STEPS_ON_RANK_0)},
     {"the gradients are world_size times too large: the loss is multiplied by the world size, or "
-     "the "
-     "gradients are only summed",
+     "the gradients are only summed",
      TRAINING(.loss = LOSS_TIMES_WORLD)},
     {"the gradients and the returned loss are world_size times too large: the loss is multiplied "
-     "by the "
-     "world size",
+     "by the world size",
      TRAINING(.loss = LOSS_TIMES_WORLD, .gives = GIVES_SCALED)},
     {"the gradients are divided by the world size once more: average_gradients has done that "
      "already",
@@ -314,8 +309,7 @@ static const struct hypothesis causes[] = {
     {"the arguments of loss_fn are swapped: first the model's output, then the targets",
      TRAINING(.loss = LOSS_SWAPPED)},
     {"the parameters are right, but what is returned is the mean loss of all ranks: the local one "
-     "is "
-     "asked for",
+     "is asked for",
      TRAINING(.gives = GIVES_MEAN)},
     {"the parameters are right, but what is returned is the sum of the losses of all steps so far",
      TRAINING(.gives = GIVES_TOTAL)},

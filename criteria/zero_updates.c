@@ -56,20 +56,16 @@ static const struct hypothesis causes[] = {
     {"another loss is used than loss_fn, the one that is given: mse_loss",
      TRAINING(.function = mse_loss)},
     {"the gradients are half of what they should be: the loss is divided by the accumulation (or "
-     "by "
-     "the world size), which the engine does already",
+     "by the world size), which the engine does already",
      TRAINING(.factor = 0.5)},
     {"the gradients and the returned loss are half of what they should be: the loss is divided by "
-     "the "
-     "accumulation, which the engine does already",
+     "the accumulation, which the engine does already",
      TRAINING(.factor = 0.5, .gives = GIVES_PER_ACCUMULATION)},
     {"the gradients are twice what they should be: the loss is multiplied by the world size (or by "
-     "the "
-     "accumulation), but the engine averages already",
+     "the accumulation), but the engine averages already",
      TRAINING(.factor = 2)},
     {"the training is right, but the loss that is returned is divided by the accumulation: the "
-     "local, "
-     "unscaled one is asked for",
+     "local, unscaled one is asked for",
      TRAINING(.gives = GIVES_PER_ACCUMULATION)},
     {"the training is right, but what is returned is the mean loss of all ranks: the local one is "
      "asked for",
@@ -77,8 +73,7 @@ static const struct hypothesis causes[] = {
     {"tensor_backward is called instead of engine_backward",
      ENGINE_SAYS("engine_step: a gradient was computed outside of the engine")},
     {"engine_step does not follow every microbatch's engine_backward: it is never called, or only "
-     "at "
-     "the end of a window, or engine_backward is called twice; the engine itself knows when to "
+     "at the end of a window, or engine_backward is called twice; the engine itself knows when to "
      "step",
      ENGINE_SAYS("engine_backward: called twice without engine_step")},
     {"engine_step is called twice after one engine_backward",

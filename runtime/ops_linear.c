@@ -111,8 +111,7 @@ static int linear_check(const struct tensor *x, const struct tensor *weight,
 {
     if (x->ndim < 1 || weight->ndim != 2 || x->shape[x->ndim - 1] != weight->shape[1])
         return raise_error(ValueError,
-                           "tensor_linear of x %s and weight %s, not (..., in) and "
-                           "(out, in)",
+                           "tensor_linear of x %s and weight %s, not (..., in) and (out, in)",
                            tensor_shape_name(x), tensor_shape_name(weight));
     if (bias && (bias->ndim != 1 || bias->shape[0] != weight->shape[0]))
         return raise_error(ValueError, "tensor_linear with bias %s for weight %s, not (out)",

@@ -286,8 +286,7 @@ static int read_zero(struct zero_config *config, struct section top)
         return -1;
     if (config->stage == 3)
         return refuse(zero, "stage",
-                      "stage 3, which partitions the parameters too, is not "
-                      "provided: 0, 1 or 2");
+                      "stage 3, which partitions the parameters too, is not provided: 0, 1 or 2");
     return 0;
 }
 
