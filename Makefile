@@ -57,7 +57,7 @@ RUNTIME := $(wildcard runtime/*.c runtime/cpu/*.c)
 JUDGING := $(wildcard grading/*.c criteria/*.c)
 SUPPLIED := $(wildcard criteria/supplied/*.c)
 # What preloads a library of its own cannot be combined with sanitizers; its faults are of Linux.
-PRELOADING := $(if $(filter-out release clang,$(VARIANT))$(filter-out Linux,$(UNAME)),tests/test_faults.c)
+PRELOADING := $(if $(filter-out release clang posix,$(VARIANT))$(filter-out Linux,$(UNAME)),tests/test_faults.c)
 TEST_SOURCES := $(filter-out $(PRELOADING),$(wildcard tests/test_*.c))
 TEST_SCRIPTS := $(wildcard tests/*.sh tests/torch_*.py)
 TESTS ?= $(TEST_SOURCES:tests/test_%.c=%) $(TEST_SCRIPTS:tests/%=%)

@@ -70,22 +70,30 @@ int system_shared_page(size_t bytes, const char *folder)
 }
 
 /* The dynamic linker knows where this program's code came from: its path as it was started with. */
+static bool find_executable(const char *started_as, char path[PATH_MAX])
+{
+    if (strchr(started_as, '/'))
+        return realpath(started_as, path);
+    bool found = false;
+    char *folders = format_or_fault("%s", getenv("PATH") ? getenv("PATH") : "");
+    for (char *rest = folders, *folder; !found && (folder = strsep(&rest, ":"));) {
+        char *candidate = format_or_fault("%s/%s", folder, started_as);
+        found = access(candidate, X_OK) == 0 && realpath(candidate, path);
+        free(candidate);
+    }
+    free(folders);
+    return found;
+}
+
 const char *system_executable(void)
 {
     static char path[PATH_MAX];
     Dl_info info;
     if (path[0] || !dladdr((void *)&system_executable, &info))
         return path;
-    if (strchr(info.dli_fname, '/'))
-        return realpath(info.dli_fname, path);
-    char *folders = format_or_fault("%s", getenv("PATH") ? getenv("PATH") : "");
-    for (char *rest = folders, *folder; !path[0] && (folder = strsep(&rest, ":"));) {
-        char *candidate = format_or_fault("%s/%s", folder, info.dli_fname);
-        if (access(candidate, X_OK) != 0 || !realpath(candidate, path))
-            path[0] = '\0';
-        free(candidate);
-    }
-    free(folders);
+    if (!find_executable(info.dli_fname, path))
+        fault("cannot find the program that was started as %s, to start it again: use its path",
+              info.dli_fname);
     return path;
 }
 #endif

@@ -75,7 +75,7 @@ static int grade(const char *submission, const char *kind, const char *role, lon
             _exit(126);
         alarm(SECONDS_EACH);
         put_plan(kind, role, at);
-        execl(BUILD_FOLDER "/grade", "grade", "--only", "schedule", "--device", "cpu",
+        execl(BUILD_FOLDER "/grade", BUILD_FOLDER "/grade", "--only", "schedule", "--device", "cpu",
               "--submission", temporary_path(submission), "--output", temporary_path("report.json"),
               NULL);
         _exit(127);
