@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/words.h"
+
 #define REPLACEMENT "\xEF\xBF\xBD" /* U+FFFD */
 
 enum { ESCAPE = 0x1B, BELL = 0x07, DELETE = 0x7F };
@@ -123,43 +125,7 @@ char *text_clean(const char *bytes, size_t n)
     return clean;
 }
 
-static size_t min(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* edit_distance - insertions, deletions and replacements between two words (Levenshtein)
- * Words longer than a row are as far apart as can be. */
-static size_t edit_distance(const char *a, const char *b)
-{
-    enum { LONGEST = 63 };
-    size_t row[LONGEST + 1], n = strlen(a), m = strlen(b);
-    if (n > LONGEST || m > LONGEST)
-        return n + m;
-    for (size_t j = 0; j <= m; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= n; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= m; j++) {
-            size_t above = row[j];
-            row[j] = min(min(above, row[j - 1]) + 1, diagonal + (a[i - 1] != b[j - 1]));
-            diagonal = above;
-        }
-    }
-    return row[m];
-}
-
 const char *text_closest(const char *word, const char *const *words)
 {
-    const char *closest = NULL;
-    size_t nearest = strlen(word) / 3 + 2;
-    for (; *words; words++) {
-        size_t distance = edit_distance(word, *words);
-        if (distance < nearest) {
-            nearest = distance;
-            closest = *words;
-        }
-    }
-    return closest;
+    return word_closest(word, words, strlen(word) / 3 + 1);
 }

@@ -9,7 +9,7 @@
  * owns: the caller (free). errors: NULL without memory; NULL bytes are taken as none */
 char *text_clean(const char *bytes, size_t n);
 
-/* text_closest - the word that is nearest to `word` by edit distance, for "did you mean"
+/* text_closest - the word nearest to `word` (word_closest), for "did you mean"
  * words:   NULL-ended
  * returns: NULL if none is near enough to have been meant. owns: borrowed from words */
 const char *text_closest(const char *word, const char *const *words);

@@ -13,7 +13,8 @@ static int letter(char c)
     return c == '-' ? '_' : tolower((unsigned char)c);
 }
 
-size_t word_distance(const char *a, const char *b)
+/* distance - Levenshtein's, a row of his table at a time */
+static size_t distance(const char *a, const char *b)
 {
     enum { LONGEST = 63 };
     size_t row[LONGEST + 1], n = strlen(a), m = strlen(b);
@@ -39,9 +40,9 @@ const char *word_closest(const char *word, const char *const *words, size_t limi
     const char *closest = NULL;
     size_t nearest = limit + 1;
     for (; *words; words++) {
-        size_t distance = word_distance(word, *words);
-        if (distance < nearest) {
-            nearest = distance;
+        size_t away = distance(word, *words);
+        if (away < nearest) {
+            nearest = away;
             closest = *words;
         }
     }

@@ -102,6 +102,7 @@ static const struct {
     {"zzzzzzzz", NULL},
     {"", NULL},
     {"forwards", "forward"},
+    {"LORA", "lora"},
 };
 
 START_TEST(test_closest)
