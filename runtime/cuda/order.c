@@ -48,6 +48,10 @@ int order_join(int device, void *fence)
 
 /* ---- when a tensor is complete ---- */
 
+/* Of every storage's `ready` and `reading`, and of the list of the kept ones: tasks of two threads
+ * may return the same storage, or one takes it to another device meanwhile. */
+static pthread_mutex_t marks_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static unsigned version_of(const struct storage *storage)
 {
     return atomic_load_explicit(&storage->version, memory_order_relaxed);
@@ -59,10 +63,12 @@ void order_mark(struct tensor *x)
     struct storage *storage = x->storage;
     struct error *pending = error_take();
     struct cuda_device *device = cuda_enter(storage->device.index);
+    pthread_mutex_lock(&marks_lock);
     if (device && storage->ready)
         order_forget(storage);
     storage->ready = device ? order_event(device->compute) : NULL;
     storage->ready_version = version_of(storage);
+    pthread_mutex_unlock(&marks_lock);
     error_clear();
     error_raise(pending);
 }
@@ -79,8 +85,12 @@ int order_after_tensor(const struct tensor *x, cudaStream_t waiting)
     struct cuda_device *device = cuda_enter(storage->device.index);
     if (!device)
         return -1;
-    if (storage->ready && storage->ready_version == version_of(storage))
-        return CUDA_TRY(cudaStreamWaitEvent(waiting, storage->ready, 0));
+    pthread_mutex_lock(&marks_lock);
+    bool marked = storage->ready && storage->ready_version == version_of(storage);
+    int status = marked ? CUDA_TRY(cudaStreamWaitEvent(waiting, storage->ready, 0)) : 0;
+    pthread_mutex_unlock(&marks_lock);
+    if (marked)
+        return status;
     return order_after(device, device->compute, waiting);
 }
 
@@ -94,7 +104,6 @@ struct kept {
     cudaEvent_t done;
 };
 
-static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER; /* of the list, and all `reading` */
 static struct kept *kept_first;
 static atomic_int kept_count;
 
@@ -108,19 +117,19 @@ void order_keep(const struct tensor *x, cudaEvent_t done)
     }
     object_retain(&x->storage->object);
     *kept = (struct kept){.storage = x->storage, .done = done};
-    pthread_mutex_lock(&kept_lock);
+    pthread_mutex_lock(&marks_lock);
     kept->next = kept_first;
     kept_first = kept;
     atomic_store(&x->storage->reading, done);
     atomic_fetch_add(&kept_count, 1);
-    pthread_mutex_unlock(&kept_lock);
+    pthread_mutex_unlock(&marks_lock);
 }
 
 /* take_done - out of the list, those whose event has come */
 static struct kept *take_done(void)
 {
     struct kept *taken = NULL;
-    pthread_mutex_lock(&kept_lock);
+    pthread_mutex_lock(&marks_lock);
     for (struct kept **link = &kept_first; *link;) {
         struct kept *kept = *link;
         if (cudaEventQuery(kept->done) == cudaErrorNotReady) {
@@ -134,7 +143,7 @@ static struct kept *take_done(void)
         if (atomic_load(&kept->storage->reading) == kept->done)
             atomic_store(&kept->storage->reading, NULL);
     }
-    pthread_mutex_unlock(&kept_lock);
+    pthread_mutex_unlock(&marks_lock);
     return taken;
 }
 
@@ -155,10 +164,10 @@ int order_after_readers(const struct tensor *x, cudaStream_t waiting)
     struct storage *storage = x->storage;
     if (!atomic_load_explicit(&storage->reading, memory_order_acquire))
         return 0;
-    pthread_mutex_lock(&kept_lock);
+    pthread_mutex_lock(&marks_lock);
     cudaEvent_t reading = atomic_load(&storage->reading);
     int status = reading ? CUDA_TRY(cudaStreamWaitEvent(waiting, reading, 0)) : 0;
-    pthread_mutex_unlock(&kept_lock);
+    pthread_mutex_unlock(&marks_lock);
     return status;
 }
 
