@@ -26,8 +26,11 @@ static void expect_numbers(struct tensor *x)
 {
     struct tensor *here = tensor_to(x, CPU);
     ck_assert_msg(here != NULL, "%s", error_occurred() ? error_message(error_pending()) : "");
-    for (int64_t i = 0; i < tensor_numel(here); i++)
-        ck_assert_float_eq(((const float *)tensor_data(here))[i], NUMBER);
+    const float *values = tensor_data(here);
+    int64_t i = 0;
+    while (i < tensor_numel(here) && values[i] == NUMBER)
+        i++;
+    ck_assert_int_eq(i, tensor_numel(here));
 }
 
 /* Some tasks return the one tensor as it is, while others take it to another device. */
