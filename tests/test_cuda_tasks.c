@@ -8,7 +8,7 @@
 #include "runtime/workers.h"
 #include "tests/device.h"
 
-enum { STAGES = 4, ROUNDS = 60, NUMBER = 3 };
+enum { STAGES = 4, ROUNDS = 300, NUMBER = 3 };
 
 /* move - to a device, which may be where it is: then the task's result is its argument */
 struct move {
