@@ -3,6 +3,7 @@
  * NCCL is loaded when it is first needed: without it a group's values go by the host. All its calls
  * return at once; what they ask for cannot be called back, so the host, wherever it waits for the
  * GPU, watches the peers (nccl_watch) and aborts what would never end. */
+#include "runtime/clock.h"
 #include "runtime/cuda/cuda.h"
 #include "runtime/cuda/nccl_library.h"
 #include "runtime/dist_internal.h"
@@ -291,11 +292,12 @@ static int look(struct connection *connection, double now)
     return missing(connection, now, text) ? give_up(connection, &DistError, text) : 0;
 }
 
+/* Under a virtual clock what was asked for has been done, or has failed, already. */
 int nccl_watch(bool *under_way)
 {
     int status = 0;
     *under_way = false;
-    if (atomic_load(&calls_under_way) == 0)
+    if (atomic_load(&calls_under_way) == 0 || clock_is_virtual())
         return 0;
     pthread_mutex_lock(&lock);
     double now = seconds_now();

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "runtime/clock.h"
 #include "runtime/cuda/cuda.h"
 #include "runtime/error.h"
 
@@ -192,9 +191,8 @@ int order_wait(cudaEvent_t event)
 {
     bool under_way;
     int watched = nccl_watch(&under_way);
-    bool polls = !clock_is_virtual(); /* whose collectives end at once, or have failed already */
-    for (int turn = 0;
-         polls && watched == 0 && under_way && cudaEventQuery(event) == cudaErrorNotReady; turn++) {
+    for (int turn = 0; watched == 0 && under_way && cudaEventQuery(event) == cudaErrorNotReady;
+         turn++) {
         pause_shortly(turn);
         watched = nccl_watch(&under_way);
     }
