@@ -1,6 +1,15 @@
 #include "runtime/clock.h"
 
+#include <time.h>
+
 #include "runtime/plugin.h"
+
+double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
 
 bool clock_is_virtual(void)
 {

@@ -1,16 +1,19 @@
 #ifndef RUNTIME_CLOCK_H
 #define RUNTIME_CLOCK_H
-/* clock.h - virtual time, where the loaded device has it (see plugin.h).
+/* clock.h - real time, and virtual time where the loaded device has it (see plugin.h).
  *
- * Each thread has a time of its own. Whoever hands something to another thread says when, and who
- * takes it cannot have it earlier:
+ * In virtual time each thread has a time of its own. Whoever hands something to another thread says
+ * when, and who takes it cannot have it earlier:
  *
  *     task->ready_at = clock_now();          in one thread
  *     clock_wait(task->ready_at);            in the other
  *
- * Without a virtual clock all of this does nothing. */
+ * Without a virtual clock, what is named clock_ does nothing. */
 #include <stdbool.h>
 #include <stddef.h>
+
+/* seconds_now - real time, of the monotonic clock, which nobody sets */
+double seconds_now(void);
 
 /* clock_is_virtual - whether there is one */
 bool clock_is_virtual(void);

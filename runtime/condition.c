@@ -16,13 +16,6 @@ void condition_init(pthread_cond_t *condition)
 #endif
 }
 
-double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static struct timespec timespec_of(double seconds)
 {
     time_t whole = (time_t)seconds;

@@ -1,10 +1,9 @@
 #ifndef RUNTIME_CONDITION_INTERNAL_H
 #define RUNTIME_CONDITION_INTERNAL_H
-/* condition_internal.h - waiting with a limit on the monotonic clock, which nobody sets. */
+/* condition_internal.h - waiting with a limit in real time. */
 #include <pthread.h>
 
-/* seconds_now - of the monotonic clock */
-double seconds_now(void);
+#include "runtime/clock.h"
 
 /* condition_init - a condition for condition_wait and pthread_cond_wait */
 void condition_init(pthread_cond_t *condition);

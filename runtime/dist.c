@@ -21,7 +21,7 @@ static int check_tensor(const struct tensor *x, const char *caller)
 static int check_op(const struct group *group, enum dist_op op, const struct tensor *x,
                     const char *caller)
 {
-    if (op == DIST_AVG && !group->backend->has_average && tensor_device(x).kind == DEVICE_CPU)
+    if (op == DIST_AVG && tensor_device(x).kind == DEVICE_CPU)
         return raise_error(ValueError,
                            "%s: the %s backend has no AVG (nor has gloo): sum, then divide by "
                            "dist_world_size()",

@@ -84,11 +84,6 @@ static void lane_begin(struct exchange *exchange, int peer)
     lane->in.header = &lane->theirs;
 }
 
-static bool is_message(const struct call *call)
-{
-    return call->kind == CALL_SEND || call->kind == CALL_RECV;
-}
-
 static void exchange_begin(struct exchange *exchange, struct group *group, const struct call *call)
 {
     struct mesh *mesh = group->connections;
@@ -96,7 +91,7 @@ static void exchange_begin(struct exchange *exchange, struct group *group, const
     exchange->mesh = mesh;
     exchange->lane_count = 0;
     exchange->step = NULL;
-    if (is_message(call)) {
+    if (is_message(call->kind)) {
         exchange->header = header_of(call, ++mesh->peers[call->peer].messages);
         lane_begin(exchange, call->peer);
         return;
@@ -356,7 +351,7 @@ int tcp_run(struct group *group, const struct call *call)
         return -1;
     exchange_begin(&exchange, group, call);
     int result = run[call->kind](&exchange, call);
-    if (result == 0 && !is_message(call))
+    if (result == 0 && !is_message(call->kind))
         exchange.mesh->completed++;
     return result;
 }

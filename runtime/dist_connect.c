@@ -17,6 +17,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/clock.h"
+
 enum {
     LOOK_MS = 20,  /* between looks at the file, and before dialling again */
     VISITORS = 64, /* accepted connections that have not said who they are; then the oldest goes */
@@ -126,7 +128,7 @@ static void guest_admit(struct connector *c, struct guest *guest)
 static void dial_later(struct connector *c, int rank, struct guest *guest)
 {
     guest_drop(guest);
-    c->dial_at[rank] = clock_seconds() + 1e-3 * LOOK_MS;
+    c->dial_at[rank] = seconds_now() + 1e-3 * LOOK_MS;
 }
 
 /* dial - errors: -1, with ValueError for an address that makes no sense */
@@ -145,7 +147,7 @@ static int dial(struct connector *c, int rank, struct guest *guest)
 /* dial_missing - those lower ranks among from..to-1 that are not connected. errors: -1, as dial */
 static int dial_missing(struct connector *c, int from, int to)
 {
-    const double now = clock_seconds();
+    const double now = seconds_now();
     for (int rank = from; rank < to && rank < c->group->rank; rank++)
         for (int channel = 0; channel < CHANNELS; channel++) {
             struct guest *guest = &c->dialled[rank][channel];
@@ -308,7 +310,7 @@ static int connect_ranks(struct connector *c, int from, int to)
 {
     struct pollfd at[SOCKETS];
     while (any_missing(c, from, to)) {
-        if (clock_seconds() > c->deadline)
+        if (seconds_now() > c->deadline)
             return fail_missing(c, from, to);
         if (c->reads_file)
             look_at_file(c);
@@ -361,7 +363,7 @@ static int meet_as_other(struct connector *c)
     if (socket_transfer(c->mesh->peers[0].fd[CHANNEL_DATA], c->addresses, sizeof c->addresses,
                         false, c->deadline) == 0)
         return connect_ranks(c, 1, c->group->world_size);
-    if (clock_seconds() < c->deadline)
+    if (seconds_now() < c->deadline)
         return raise_error(DistError, "rank 0 left while the group was connecting");
     return raise_error(TimeoutError, "rank %d waited %g s for rank 0 to have met all %d ranks",
                        c->group->rank, c->group->timeout_s, c->group->world_size);
@@ -384,7 +386,7 @@ static void connector_init(struct connector *c, struct group *group,
     c->group = group;
     c->mesh = group->connections;
     c->file = options->file;
-    c->deadline = clock_seconds() + group->timeout_s;
+    c->deadline = seconds_now() + group->timeout_s;
     c->listener = options->addresses ? socket_prepare(options->listener) : -1;
     for (int i = 0; i < DIALLED; i++)
         c->dialled[i / CHANNELS][i % CHANNELS].fd = -1;

@@ -116,16 +116,11 @@ static int link_make(struct group *group)
 
 /* ---- calls ---- */
 
-static bool is_message(const struct call *call)
-{
-    return call->kind == CALL_SEND || call->kind == CALL_RECV;
-}
-
 static int run_directly(struct group *group, const struct call *call)
 {
     if (backend()->run(group->link.connection, call) < 0)
         return fail_with_pending(group);
-    if (!is_message(call))
+    if (!is_message(call->kind))
         ((struct mesh *)group->connections)->completed++;
     return 0;
 }
@@ -180,7 +175,7 @@ int device_run(struct group *group, const struct call *call)
     struct link *link = &group->link;
     if (check_device(group, call) < 0)
         return -1;
-    bool chooses = link->route == ROUTE_UNKNOWN && !is_message(call);
+    bool chooses = link->route == ROUTE_UNKNOWN && !is_message(call->kind);
     if ((chooses || link->route == ROUTE_DIRECT) && tcp_agree(group, call) < 0)
         return -1;
     if (chooses && link_make(group) < 0)

@@ -26,6 +26,12 @@ enum call_kind {
 };
 enum { CALL_KINDS = CALL_RECV + 1 };
 
+/* is_message - between two ranks, and no collective */
+static inline bool is_message(enum call_kind kind)
+{
+    return kind == CALL_SEND || kind == CALL_RECV;
+}
+
 /* One collective or message, as this rank called it. */
 struct call {
     enum call_kind kind;
@@ -43,7 +49,6 @@ struct call {
 
 struct backend {
     const char *name;
-    bool has_average; /* DIST_AVG */
     /* run - carry out a call; 0, or -1 after group_fail. Never entered by two threads at once. */
     int (*run)(struct group *group, const struct call *call);
     /* close - let the connections go; called once, after the last run */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "runtime/clock.h"
 #include "runtime/dist_tcp.h"
 
 /* How long to wait for the reason after a connection has ended: both ends of a rank's connections
@@ -66,16 +67,11 @@ void header_describe(const struct header *header, char text[DESCRIPTION_BYTES])
     }
 }
 
-static bool is_message(const struct header *header)
-{
-    return header->kind == CALL_SEND || header->kind == CALL_RECV;
-}
-
 bool header_agrees(const struct header *mine, int rank, const struct header *theirs, int peer)
 {
-    if (!is_message(mine))
+    if (!is_message(mine->kind))
         return memcmp(mine, theirs, offsetof(struct header, clock)) == 0;
-    return is_message(theirs) && mine->kind != theirs->kind && mine->peer == peer &&
+    return is_message(theirs->kind) && mine->kind != theirs->kind && mine->peer == peer &&
            theirs->peer == rank && mine->number == theirs->number && mine->dtype == theirs->dtype &&
            mine->device == theirs->device && mine->count == theirs->count;
 }
@@ -121,8 +117,8 @@ int mesh_fail_mismatch(struct group *group, const struct header *mine, int peer,
 static bool last_words(struct group *group, int peer)
 {
     struct peer *gone = &((struct mesh *)group->connections)->peers[peer];
-    double deadline = clock_seconds() + 1e-3 * LAST_WORDS_MS;
-    while (!gone->silent && clock_seconds() < deadline) {
+    double deadline = seconds_now() + 1e-3 * LAST_WORDS_MS;
+    while (!gone->silent && seconds_now() < deadline) {
         struct pollfd control = {.fd = gone->fd[CHANNEL_CONTROL], .events = POLLIN};
         if (poll(&control, 1, LAST_WORDS_MS) > 0 && mesh_hear(group, peer) < 0)
             return true;

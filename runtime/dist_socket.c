@@ -8,17 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "runtime/clock.h"
 #include "runtime/dist_tcp.h"
-
-double clock_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 int socket_prepare(int fd)
 {
@@ -142,7 +135,7 @@ void socket_tune(int fd)
 /* ready_before - wait until the socket can be used. returns: false when the time is over */
 static bool ready_before(int fd, short events, double deadline)
 {
-    double left = deadline - clock_seconds();
+    double left = deadline - seconds_now();
     struct pollfd wanted = {.fd = fd, .events = events};
     return left > 0 && poll(&wanted, 1, 1 + (int)(1e3 * left)) >= 0;
 }

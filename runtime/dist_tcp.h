@@ -3,7 +3,7 @@
 /* dist_tcp.h - the TCP backend's own parts.
  *
  *     dist_connect.c     from options to a full mesh of connections
- *     dist_socket.c      sockets, addresses, clocks
+ *     dist_socket.c      sockets, addresses
  *     dist_notice.c      what goes wrong: notices to the other ranks, and the words for it
  *     dist_wire.c        one call's traffic with all peers at once
  *     dist_algorithms.c  what each kind of call sends and receives
@@ -144,8 +144,6 @@ int tcp_run(struct group *group, const struct call *call);
 int tcp_agree(struct group *group, const struct call *call);
 
 /* ---- dist_socket.c ---- */
-
-double clock_seconds(void);
 
 /* socket_prepare - non-blocking, closed on exec, no SIGPIPE. returns: fd, or -1 with errno */
 int socket_prepare(int fd);

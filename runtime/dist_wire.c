@@ -227,7 +227,7 @@ static const char *waiting_names(const struct waiting *waiting, char *text, size
 static int poll_until(struct waiting *waiting, double deadline)
 {
     for (;;) {
-        double left = deadline - clock_seconds();
+        double left = deadline - seconds_now();
         int ready = poll(waiting->at, (nfds_t)waiting->n, left > 0 ? 1 + (int)(1e3 * left) : 0);
         if (ready > 0 || (ready == 0 && left <= 0))
             return ready;
@@ -242,7 +242,7 @@ static int wait_visibly(struct exchange *exchange, struct waiting *waiting)
     header_describe(&exchange->header, what);
     waiting_names(waiting, names, sizeof names);
     activity_begin("%s, waiting for %s", what, names);
-    int ready = poll_until(waiting, clock_seconds() + timeout);
+    int ready = poll_until(waiting, seconds_now() + timeout);
     activity_end();
     if (ready > 0)
         return ready;
@@ -304,7 +304,7 @@ int exchange_run(struct exchange *exchange)
             idle_since = 0;
             continue;
         }
-        double now = clock_seconds();
+        double now = seconds_now();
         idle_since = idle_since > 0 ? idle_since : now;
         if (now - idle_since < AWAKE_S)
             exchange_yield(exchange);

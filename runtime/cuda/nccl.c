@@ -35,13 +35,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list, and wha
 static struct connection *connections;
 static atomic_int calls_under_way; /* connections of which something is */
 
-static double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static const char *result_name(ncclResult_t result)
 {
     static const char *const names[] = {

@@ -217,11 +217,6 @@ static enum dtype dtype_of(ncclDataType_t type)
     return type == ncclFloat64 ? FLOAT64 : type == ncclFloat32 ? FLOAT32 : FLOAT16;
 }
 
-static bool is_message(const struct operation *o)
-{
-    return o->kind == CALL_SEND || o->kind == CALL_RECV;
-}
-
 /* Bytes that one side of the operation holds. */
 static size_t input_bytes(const struct operation *o)
 {
@@ -263,7 +258,7 @@ static int latest(const struct operation *o, double *time)
         .kind = CALL_SEND, .dtype = FLOAT64, .count = 1, .peer = o->peer, .input = &mine};
     struct call hear = {
         .kind = CALL_RECV, .dtype = FLOAT64, .count = 1, .peer = o->peer, .output = &theirs};
-    if (!is_message(o))
+    if (!is_message(o->kind))
         return group_run(group, &(struct call){.kind = CALL_ALL_REDUCE,
                                                .dtype = FLOAT64,
                                                .op = DIST_MAX,
@@ -299,7 +294,8 @@ static ncclResult_t operation_check(const struct operation *o)
                     "only ncclFloat16, ncclFloat32 and ncclFloat64 are simulated");
     if (o->op == ncclProd)
         return fail(NULL, ncclInvalidArgument, "ncclProd is not simulated");
-    if (o->peer < 0 || o->peer >= o->comm->ranks || (is_message(o) && o->peer == o->comm->rank))
+    if (o->peer < 0 || o->peer >= o->comm->ranks ||
+        (is_message(o->kind) && o->peer == o->comm->rank))
         return fail(NULL, ncclInvalidArgument, "there is no such other rank");
     if (sim_stream_check(o->stream, "a collective"))
         return fail_by_cuda(NULL);
@@ -373,7 +369,7 @@ static ncclResult_t operation_run(const struct operation *o)
  * wait for each other, whatever the order in which each asked. */
 static int place_in_order(const struct operation *o)
 {
-    if (!is_message(o))
+    if (!is_message(o->kind))
         return -1;
     int rank = o->comm->rank, low = rank < o->peer ? rank : o->peer;
     int high = rank < o->peer ? o->peer : rank;
