@@ -166,25 +166,35 @@ static CBLAS_TRANSPOSE transpose_of(cublasOperation_t op)
     return op == CUBLAS_OP_N ? CblasNoTrans : CblasTrans;
 }
 
+/* alpha and beta are exact as doubles, whatever the elements are */
+static cublasStatus_t gemm(cublasHandle_t handle, cublasOperation_t transa,
+                           cublasOperation_t transb, int m, int n, int k, double alpha,
+                           const void *a, int lda, const void *b, int ldb, double beta, void *c,
+                           int ldc, size_t element)
+{
+    cublasStatus_t status;
+    struct product p = {.m = m, .n = n, .k = k, .element = element};
+    p.a = matrix_of(a, transa, m, k, lda);
+    p.b = matrix_of(b, transb, k, n, ldb);
+    p.c = matrix_of(c, CUBLAS_OP_N, m, n, ldc);
+    if (!product_begin(handle, &p, &status))
+        return status;
+    if (element == sizeof(float))
+        cblas_sgemm(CblasColMajor, transpose_of(transa), transpose_of(transb), m, n, k,
+                    (float)alpha, p.a.view, lda, p.b.view, ldb, (float)beta, p.c.view, ldc);
+    else
+        cblas_dgemm(CblasColMajor, transpose_of(transa), transpose_of(transb), m, n, k, alpha,
+                    p.a.view, lda, p.b.view, ldb, beta, p.c.view, ldc);
+    product_end(handle, &p);
+    return status;
+}
+
 cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t transa,
                            cublasOperation_t transb, int m, int n, int k, const float *alpha,
                            const float *a, int lda, const float *b, int ldb, const float *beta,
                            float *c, int ldc)
 {
-    cublasStatus_t status;
-    struct product p = {m,
-                        n,
-                        k,
-                        sizeof *a,
-                        matrix_of(a, transa, m, k, lda),
-                        matrix_of(b, transb, k, n, ldb),
-                        matrix_of(c, CUBLAS_OP_N, m, n, ldc)};
-    if (!product_begin(handle, &p, &status))
-        return status;
-    cblas_sgemm(CblasColMajor, transpose_of(transa), transpose_of(transb), m, n, k, *alpha,
-                p.a.view, lda, p.b.view, ldb, *beta, p.c.view, ldc);
-    product_end(handle, &p);
-    return status;
+    return gemm(handle, transa, transb, m, n, k, *alpha, a, lda, b, ldb, *beta, c, ldc, sizeof *a);
 }
 
 cublasStatus_t cublasDgemm(cublasHandle_t handle, cublasOperation_t transa,
@@ -192,18 +202,5 @@ cublasStatus_t cublasDgemm(cublasHandle_t handle, cublasOperation_t transa,
                            const double *a, int lda, const double *b, int ldb, const double *beta,
                            double *c, int ldc)
 {
-    cublasStatus_t status;
-    struct product p = {m,
-                        n,
-                        k,
-                        sizeof *a,
-                        matrix_of(a, transa, m, k, lda),
-                        matrix_of(b, transb, k, n, ldb),
-                        matrix_of(c, CUBLAS_OP_N, m, n, ldc)};
-    if (!product_begin(handle, &p, &status))
-        return status;
-    cblas_dgemm(CblasColMajor, transpose_of(transa), transpose_of(transb), m, n, k, *alpha,
-                p.a.view, lda, p.b.view, ldb, *beta, p.c.view, ldc);
-    product_end(handle, &p);
-    return status;
+    return gemm(handle, transa, transb, m, n, k, *alpha, a, lda, b, ldb, *beta, c, ldc, sizeof *a);
 }

@@ -24,7 +24,7 @@ static cudaError_t end_find(struct end *end, const char *caller, const void *add
     end->device = sim_device_of(address);
     enum sim_range range = sim_find(end->device, address, bytes, &end->view);
     end->pageable = range == SIM_HOST_MEMORY;
-    if (address && (range <= SIM_HOST_MEMORY))
+    if (address && range <= SIM_HOST_MEMORY)
         return cudaSuccess;
     return sim_fail(cudaErrorInvalidValue, "%s of %zu bytes: %p is %s", caller, bytes, address,
                     address ? sim_describe_address(address, text, sizeof text) : "NULL");

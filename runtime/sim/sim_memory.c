@@ -314,13 +314,6 @@ cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessD
                : sim_fail(cudaErrorInvalidDevice, "this pair of GPUs has no peer access");
 }
 
-cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes_to_keep)
-{
-    (void)pool;
-    (void)bytes_to_keep; /* nothing is kept */
-    return cudaSuccess;
-}
-
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 {
     pthread_mutex_lock(&sim_lock);

@@ -180,11 +180,6 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id
     return ncclCommInitRank(comm, ranks, id, rank);
 }
 
-ncclResult_t ncclCommFinalize(ncclComm_t comm)
-{
-    return comm->error;
-}
-
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
     if (comm)

@@ -73,12 +73,6 @@ cudaError_t cudaSetDevice(int device)
     return sim_entered(0);
 }
 
-cudaError_t cudaGetDevice(int *device)
-{
-    *device = host.device;
-    return cudaSuccess;
-}
-
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
 {
     if (!is_device(device))
@@ -89,18 +83,6 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
                                           .multiProcessorCount = sim_gpu.multiprocessors,
                                           .pciBusID = device};
     snprintf(properties->name, sizeof properties->name, "%s", sim_gpu.name);
-    return cudaSuccess;
-}
-
-cudaError_t cudaDriverGetVersion(int *version)
-{
-    *version = CUDART_VERSION;
-    return cudaSuccess;
-}
-
-cudaError_t cudaRuntimeGetVersion(int *version)
-{
-    *version = CUDART_VERSION;
     return cudaSuccess;
 }
 
