@@ -1,28 +1,20 @@
-#define _GNU_SOURCE /* vasprintf */
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "grading/compare.h"
+#include "grading/fault.h"
 #include "grading/judge.h"
 #include "grading/observations.h"
-#include "grading/text.h"
-
-static char *format(const char *format, va_list arguments)
-{
-    char *text = NULL;
-    return vasprintf(&text, format, arguments) < 0 ? NULL : text;
-}
 
 bool judge_fail(struct judge *j, const char *reason, ...)
 {
+    if (j->reason)
+        return false;
     va_list arguments;
     va_start(arguments, reason);
-    char *text = j->reason ? NULL : format(reason, arguments);
+    char *text = vformat_or_fault(reason, arguments);
     va_end(arguments);
-    if (text) /* some of it may be a student's */
-        j->reason = text_clean(text, strlen(text));
+    j->reason = clean_or_fault(text); /* some of it may be a student's */
     free(text);
     return false;
 }
@@ -46,7 +38,7 @@ static struct subject_matter about(const struct observations *o, const char *wha
     return (struct subject_matter){
         .who =
             world_size > 1 ? scope_printf("rank %d of %d: ", observations_rank(o), world_size) : "",
-        .what = format(what, arguments),
+        .what = vformat_or_fault(what, arguments),
     };
 }
 
@@ -60,8 +52,7 @@ static struct subject_matter about(const struct observations *o, const char *wha
     va_end(arguments_of_##text)
 
 /* fail - the criterion fails: WHO: WHAT FORMAT... */
-#define fail(j, a, format, ...)                                                                    \
-    judge_fail((j), "%s%s " format, (a).who, (a).what ? (a).what : "", ##__VA_ARGS__)
+#define fail(j, a, format, ...) judge_fail((j), "%s%s " format, (a).who, (a).what, ##__VA_ARGS__)
 
 static bool fail_absent(struct judge *j, const struct subject_matter *a)
 {
@@ -110,9 +101,9 @@ bool expect_tensor(struct judge *j, const struct tensor *got, const struct tenso
         return true;
     va_list arguments;
     va_start(arguments, what);
-    char *about = format(what, arguments);
+    char *about = vformat_or_fault(what, arguments);
     va_end(arguments);
-    judge_fail(j, "%s is wrong: %s", about ? about : "", difference);
+    judge_fail(j, "%s is wrong: %s", about, difference);
     free(about);
     return false;
 }
@@ -135,13 +126,14 @@ bool expect_true(struct judge *j, const struct observations *o, const char *key,
     ABOUT(a);
     if (observed_kind(o, key) != OBSERVATION_INT)
         return fail(j, a, "(this was not observed: the run ended before it)");
-    return observed_int(o, key, 0) != 0 || judge_fail(j, "%s%s", a.who, a.what ? a.what : "");
+    return observed_int(o, key, 0) != 0 || judge_fail(j, "%s%s", a.who, a.what);
 }
+
+enum { SHOWN = 12 };
 
 /* ints_name - "[0, 1, 2, ... 90 more]" */
 static const char *ints_name(const int64_t *values, int64_t n)
 {
-    enum { SHOWN = 12 };
     const char *name = "";
     for (int64_t i = 0; i < n && i < SHOWN; i++)
         name = scope_printf("%s%s%jd", name, i ? ", " : "", (intmax_t)values[i]);
@@ -162,7 +154,7 @@ bool expect_ints(struct judge *j, const struct observations *o, const char *key,
     if (at == n && at == count)
         return true;
     return fail(j, a, "is %s, expected %s%s", ints_name(got, count), ints_name(expected, n),
-                at >= 12 ? scope_printf(" (they part at position %jd)", (intmax_t)at) : "");
+                at >= SHOWN ? scope_printf(" (they part at position %jd)", (intmax_t)at) : "");
 }
 
 bool expect_number(struct judge *j, const struct observations *o, const char *key, double expected,

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE /* vasprintf */
 #include "grading/fault.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,15 +38,20 @@ void *alloc_or_fault(size_t bytes)
     return memory;
 }
 
-char *format_or_fault(const char *format, ...)
+char *vformat_or_fault(const char *format, va_list arguments)
 {
     char *text;
+    if (vasprintf(&text, format, arguments) < 0)
+        fault("out of memory");
+    return text;
+}
+
+char *format_or_fault(const char *format, ...)
+{
     va_list arguments;
     va_start(arguments, format);
-    int length = vasprintf(&text, format, arguments);
+    char *text = vformat_or_fault(format, arguments);
     va_end(arguments);
-    if (length < 0)
-        fault("out of memory");
     return text;
 }
 

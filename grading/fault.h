@@ -4,6 +4,7 @@
  *
  * In the command they end the program: one line on stderr, EXIT_FAULT, and what was registered with
  * atexit (the private folder's removal) still happens. */
+#include <stdarg.h>
 #include <stddef.h>
 
 /* Exit statuses besides 0, 1 and 2. source: sysexits.h */
@@ -12,9 +13,12 @@ enum { EXIT_USAGE = 64, EXIT_FAULT = 70 };
 /* fault - end the command because of the machine */
 _Noreturn void fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* alloc_or_fault - zeroed memory. format_or_fault - a formatted string. owns: the caller (free) */
+/* alloc_or_fault - zeroed memory
+ * format_or_fault, vformat_or_fault - a formatted string
+ * owns: the caller (free) */
 void *alloc_or_fault(size_t bytes);
 char *format_or_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
+char *vformat_or_fault(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
 
 /* fault_without_memory - from now on a scope that finds no memory is a fault, too */
 void fault_without_memory(void);

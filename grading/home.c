@@ -2,6 +2,7 @@
 #include "grading/home.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,10 +28,10 @@ static char *executable_path(void)
     return path;
 }
 
-static int holds_runtime(const char *folder)
+static bool holds_runtime(const char *folder)
 {
     char *header = format_or_fault("%s/runtime/tensor.h", folder);
-    int found = access(header, R_OK) == 0;
+    bool found = access(header, R_OK) == 0;
     free(header);
     return found;
 }

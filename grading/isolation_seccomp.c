@@ -151,7 +151,6 @@ static const struct rule refused_if[] = {
     {"ioctl", IS(1, TCSETA)},
     {"ioctl", IS(1, TCSETAW)},
     {"ioctl", IS(1, TCSETAF)},
-    {"ioctl", IS(1, TIOCSETD)},
 };
 NAMES(refused_if, REFUSED_IF);
 

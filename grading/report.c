@@ -151,10 +151,12 @@ static int check_target(const char *path, const char **why)
     if (*why)
         return -1;
     FILE *file = open_beside(path, &name);
-    if (!file)
+    if (file) {
+        unlink(name);
+        fclose(file);
+    } else {
         *why = strerror(errno);
-    else
-        unlink(name), fclose(file);
+    }
     free(name);
     return *why ? -1 : 0;
 }

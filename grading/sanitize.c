@@ -79,8 +79,8 @@ int sanitize_become(const char *sanitizer, const char *home, char **argv, char *
     char *program = format_or_fault("%s/build/%s/grade", home, variant);
     execv(program, argv);
     *problem = errno == ENOENT
-                   ? format_or_fault("--sanitize: needs the build with that sanitizer: run `make "
-                                     "VARIANT=%s` first",
+                   ? format_or_fault("--sanitize: needs the build with that sanitizer: "
+                                     "run `make VARIANT=%s` first",
                                      variant)
                    : format_or_fault("--sanitize: cannot run %s: %s", program, strerror(errno));
     free(program);
@@ -105,9 +105,8 @@ static const char *place_in(const char *line)
 static const char *heading(const char *line)
 {
     static const char *const ends[] = {" at 0x", " by thread", " by main thread", " thread T", ":"};
-    size_t length = strlen(line);
     line += strspn(line, " ");
-    length = strlen(line);
+    size_t length = strlen(line);
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         const char *end = strstr(line, ends[i]);
         if (end && (size_t)(end - line) < length)

@@ -1,10 +1,8 @@
-#define _GNU_SOURCE /* vasprintf */
 #include "grading/submission.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <nettle/sha2.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,13 +18,10 @@ const char *const submission_names[SUBMISSION_FILES] = {"data_parallel.c", "pipe
 
 int submission_refuse(char **problem, const char *format, ...)
 {
-    char *text;
     va_list arguments;
     va_start(arguments, format);
-    int length = vasprintf(&text, format, arguments);
+    char *text = vformat_or_fault(format, arguments);
     va_end(arguments);
-    if (length < 0)
-        fault("out of memory");
     *problem = line_or_fault(text);
     free(text);
     return -1;
