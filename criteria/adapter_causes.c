@@ -6,11 +6,6 @@
 #include "runtime/autograd.h"
 #include "runtime/serialize.h"
 
-static const struct observations *seen(const struct judge *j)
-{
-    return judge_observations(j, 1, 0);
-}
-
 /* ---- saving ---- */
 
 /* saved_file - what save_adapter wrote; NULL if that cannot be read */

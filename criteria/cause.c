@@ -3,6 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+const struct observations *seen(const struct judge *j)
+{
+    return judge_observations(j, 1, 0);
+}
+
 bool same_text(const char *a, const char *b)
 {
     return a && b && strcmp(a, b) == 0;

@@ -6,6 +6,9 @@
  * training in updates.c. These are for what is said rather than computed. */
 #include "criteria/criterion.h"
 
+/* seen - what a rank alone recorded */
+const struct observations *seen(const struct judge *j);
+
 /* Bad arguments that were taken. The errors of `cases` refusals were recorded under "PREFIX
  * 0SUFFIX", "PREFIX 1SUFFIX", ...; those of the cases in `taken` (bit by case), and only those, are
  * no ValueErrors. */

@@ -133,7 +133,8 @@ uint64_t judge_seed(const struct judge *j);
 
 /* judge_observations - what rank `rank` of the world with `world_size` ranks recorded; complete.
  * judge_file - a regular file that this subject left in its folder, or NULL (not followed if a
- * link) */
+ * link)
+ * judge_device - the CPU, or GPU `rank` where the run has GPUs */
 const struct observations *judge_observations(const struct judge *j, int world_size, int rank);
 const char *judge_file(struct judge *j, int world_size, int rank, const char *name);
 struct device judge_device(const struct judge *j, int rank);

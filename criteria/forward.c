@@ -205,7 +205,7 @@ static bool judge_output(struct judge *j, const struct observations *o, const st
     if (!expect_close(j, o, key, tensor_cast(tensor_detach(output), FLOAT32), 1e-5, 1e-6,
                       "%s: the output", call_name(c)))
         return false;
-    struct device device = pipe_stage_device(judge_device(j, 0), c->stages - 1);
+    struct device device = judge_device(j, (c->stages - 1) % CRITERION_GPUS);
     if (!device_equal(observed_device(o, key), device))
         return judge_fail(j, "%s: the output is on %s, expected %s, the last stage's device",
                           call_name(c), device_name(observed_device(o, key)), device_name(device));

@@ -1,14 +1,10 @@
 /* forward_causes.c - what may be wrong in a pipe_forward. */
 #include <string.h>
 
+#include "criteria/cause.h"
 #include "criteria/fixture.h"
 #include "criteria/forward_calls.h"
 #include "runtime/autograd.h"
-
-static const struct observations *seen(const struct judge *j)
-{
-    return judge_observations(j, 1, 0);
-}
 
 /* was_made - the call was observed; has_failed - and gave nothing, so that it was the last */
 static bool was_made(const struct judge *j, const struct call *c)

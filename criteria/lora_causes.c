@@ -6,11 +6,6 @@
 #include "runtime/autograd.h"
 #include "runtime/lora.h"
 
-static const struct observations *seen(const struct judge *j)
-{
-    return judge_observations(j, 1, 0);
-}
-
 /* ---- adapters made in another way ---- */
 
 struct adapting {

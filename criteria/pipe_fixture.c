@@ -41,8 +41,3 @@ void pipe_close(struct test_pipe *test)
 {
     workers_close(test->pipe.workers);
 }
-
-struct device pipe_stage_device(struct device device, int stage)
-{
-    return device.kind == DEVICE_CPU ? CPU : CUDA(stage % CRITERION_GPUS);
-}

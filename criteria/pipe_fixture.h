@@ -24,7 +24,4 @@ struct module *pipe_model(int stages, uint64_t seed);
  * pipe_close - join the workers */
 bool pipe_open(struct subject *s, struct test_pipe *test, int stages, int64_t split);
 void pipe_close(struct test_pipe *test);
-
-/* pipe_stage_device - where stage `stage` belongs on a machine of this kind */
-struct device pipe_stage_device(struct device device, int stage);
 #endif
