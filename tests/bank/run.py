@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Grade the bank of submissions (entries.py says what that is), and check every verdict.
 
-A submission is caught if the statuses of all criteria are as its entry declares them. It is caught
-elsewhere if not its own criterion but another failed it, and has escaped if none did; it is wrongly
-failed where a criterion failed that had no reason to. After each run nothing may be left over, and
-the report and the files beside it must be whole.
+Each is graded on the CPU or, if it cannot be judged there, on simulated GPUs. A submission is caught
+if the statuses of all criteria are as its entry declares them. It is caught elsewhere if not its
+own criterion but another failed it, and has escaped if none did; it is wrongly failed where a
+criterion failed that had no reason to. After each run nothing may be left over, and the report and
+the files beside it must be whole.
 """
 
 import argparse
@@ -38,21 +39,21 @@ def prepare(entry, folder):
     (folder / "results" / "bank-canary").write_text("sing\n")
 
 
-def grades_all(entry, options):
-    """GPUs are slow to simulate: there, entries that cannot hurt other sections leave them out."""
-    return options.device == "cpu" or entry.kind == "hostile"
+def is_graded_whole(entry):
+    """Other entries change one file, which the criteria of other sections never see."""
+    return entry.kind == "hostile"
 
 
-def grade(entry, folder, options):
+def grade(entry, device, folder, options):
     """returns: exit status, the report (None: none that can be read), what it printed"""
-    command = [options.grader, "--device", options.device, "--color", "never"]
+    command = [options.grader, "--device", device, "--color", "never"]
     command += ["--submission", folder / "submission", "--output", folder / "results" / "grade.json"]
-    if not grades_all(entry, options):
+    if not is_graded_whole(entry):
         command += ["--section", entry.section()]
     if options.seed is not None:
         command += ["--seed", str(options.seed)]
     if entry.kind == "hostile" or entry.ids("hangs"):
-        command += ["--timeout", str(HANG_S[options.device])]
+        command += ["--timeout", str(HANG_S[device])]
     environment = os.environ | {"TMPDIR": str(folder / "tmp")}
     try:
         done = subprocess.run(
@@ -110,7 +111,8 @@ class Verdict:
         self.reasons = {c["id"]: c["reason"] or "" for c in criteria if c["status"] in BAD}
         ran = {id for id, status in statuses.items() if status != "blocked"}
         expected = {id: right for id, right in entry.expected(device).items() if id in ran}
-        self.judged = entry.kind == "accepted" or bool(expected)
+        passes = entry.kind == "accepted" and statuses.get(entry.intended()) != "blocked"
+        self.judged = passes or bool(expected)
         self.missed = [id for id in expected if statuses[id] == "passed"]
         self.harmed = [id for id in self.reasons if id not in expected]
         self.other = [
@@ -143,20 +145,27 @@ class Verdict:
         yield from self.other + self.faults
 
 
-def judge_entry(entry, options):
+def judge_on(device, entry, options):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="bank-")).resolve()
     begin = time.monotonic()
     try:
         prepare(entry, folder)
-        status, report, printed = grade(entry, folder, options)
+        status, report, printed = grade(entry, device, folder, options)
         seconds = time.monotonic() - begin
         left = [f"left behind: {what}" for what in traces.remove_all(entry)]
-        selected = CRITERIA if grades_all(entry, options) else SECTIONS[entry.section()]
+        selected = CRITERIA if is_graded_whole(entry) else SECTIONS[entry.section()]
         faults = report_faults(status, report, printed, selected)
         faults += folder_faults(entry, folder) + left
-        return Verdict(entry, options.device, report, faults, seconds)
+        return Verdict(entry, device, report, faults, seconds)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def judge_entry(entry, options):
+    verdict = judge_on(options.device or "cpu", entry, options)
+    if verdict.judged or options.device or not verdict.good():
+        return verdict
+    return judge_on("sim", entry, options)
 
 
 # ---- all of them ----
@@ -211,9 +220,9 @@ def print_table(verdicts):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description="Grade the bank of submissions.")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("patterns", nargs="*", metavar="NAME", help="entries, or globs of their names")
-    parser.add_argument("--device", choices=("cpu", "sim", "cuda"), default="cpu")
+    parser.add_argument("--device", choices=("cpu", "sim", "cuda"), help="for all runs (default: see above)")
     parser.add_argument("--grader", type=pathlib.Path, default=ROOT / "grade", metavar="PROGRAM")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time")
     parser.add_argument("--seed", type=int, help="for all runs (default: one of its own for each)")
@@ -223,8 +232,8 @@ def arguments():
     options.grader = options.grader.resolve()
     help_text = subprocess.run([options.grader, "--help"], capture_output=True, text=True).stdout
     devices = next((line for line in help_text.splitlines() if "--device" in line), "")
-    if options.device not in devices:
-        raise SystemExit(f"bank: ./grade has no --device {options.device}")
+    if (options.device or "sim") not in devices:
+        raise SystemExit(f"bank: {options.grader} has no --device {options.device or 'sim'}")
     return options
 
 
