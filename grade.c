@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grading/debug.h"
 #include "grading/facts.h"
 #include "grading/fault.h"
 #include "grading/home.h"
@@ -83,12 +84,10 @@ static void prepare_results(struct grade *grade, const struct options *options,
     }
 }
 
-static void prepare(struct grade *grade, const struct options *options,
-                    const struct submission *submission)
+static void prepare_run(struct grade *grade, const struct options *options,
+                        const struct submission *submission)
 {
     struct run *run = &grade->run;
-    struct gpus gpus;
-    choose_device(grade, options, &gpus);
     run->home = grade->home;
     run->seed = options->seed;
     run->sanitizer = options->sanitizer;
@@ -97,6 +96,15 @@ static void prepare(struct grade *grade, const struct options *options,
     submission_write(submission, run->folder, grade->sources);
     for (int i = 0; i < SUBMISSION_FILES; i++)
         run->sources[i] = grade->sources[i];
+}
+
+static void prepare(struct grade *grade, const struct options *options,
+                    const struct submission *submission)
+{
+    struct run *run = &grade->run;
+    struct gpus gpus;
+    choose_device(grade, options, &gpus);
+    prepare_run(grade, options, submission);
     prepare_results(grade, options, &gpus);
     report_begin(&grade->report, facts_json(options, run, submission, &gpus), run);
     summary_begin(&grade->summary, stdout, options->color, options->quiet, run);
@@ -128,12 +136,17 @@ _Noreturn static void end_in_fault(struct grade *grade, const char *why)
     fault("%s", why);
 }
 
-static int end_interrupted(struct grade *grade)
+static int say_interrupted(void)
 {
     int signal = interrupt_signal();
-    report_update(&grade->report, &grade->run, "interrupted", interrupt_name(signal));
     fprintf(stderr, "grade: ended by %s\n", interrupt_name(signal));
     return 128 + signal;
+}
+
+static int end_interrupted(struct grade *grade)
+{
+    report_update(&grade->report, &grade->run, "interrupted", interrupt_name(interrupt_signal()));
+    return say_interrupted();
 }
 
 static int end_complete(struct grade *grade, const char *output)
@@ -177,18 +190,29 @@ static void release(struct grade *grade)
     report_close(&grade->report);
 }
 
+/* read_submission - as the build that is asked for. returns: 0, or the exit status */
+static int read_submission(struct grade *grade, const struct options *options, char **argv,
+                           struct submission *submission)
+{
+    char *problem = NULL;
+    if (*options->sanitizer && sanitize_become(options->sanitizer, grade->home, argv, &problem) < 0)
+        return usage_error("", problem);
+    if (submission_read(options->submission, grade->home, submission, &problem) < 0)
+        return usage_error(options->submission ? "--submission " : "", problem);
+    return 0;
+}
+
 static int grade_submission(const struct options *options, char **argv)
 {
     struct grade grade = {.home = home_find()};
     struct submission submission;
     char *problem = NULL;
-    int status;
-    if (*options->sanitizer &&
-        sanitize_become(options->sanitizer, grade.home, argv, &problem) < 0) {
-        status = usage_error("", problem);
-    } else if (submission_read(options->submission, grade.home, &submission, &problem) < 0) {
-        status = usage_error(options->submission ? "--submission " : "", problem);
-    } else if (report_open(&grade.report, options->output, &problem) < 0) {
+    int status = read_submission(&grade, options, argv, &submission);
+    if (status) {
+        release(&grade);
+        return status;
+    }
+    if (report_open(&grade.report, options->output, &problem) < 0) {
         status = usage_error("", problem);
         submission_free(&submission);
     } else {
@@ -196,6 +220,40 @@ static int grade_submission(const struct options *options, char **argv)
         prepare(&grade, options, &submission);
         submission_free(&submission);
         status = run_and_report(&grade, options->output);
+    }
+    release(&grade);
+    return status;
+}
+
+/* why_not_debugged - owns: the caller. returns: NULL if it can be */
+static char *why_not_debugged(struct grade *grade, const struct options *options,
+                              const char *debugger)
+{
+    struct gpus gpus;
+    if (!debugger)
+        return format_or_fault("no debugger is found: install gdb (on macOS lldb comes with "
+                               "xcode-select --install)");
+    choose_device(grade, options, &gpus);
+    return gpus_measurable(&gpus, grade->run.device, options->debugged)
+               ? NULL
+               : gpus_block(&gpus, grade->run.device, options->debugged);
+}
+
+static int debug_submission(const struct options *options, char **argv)
+{
+    struct grade grade = {.home = home_find()};
+    struct submission submission;
+    const char *debugger = debug_find();
+    char *why_not = why_not_debugged(&grade, options, debugger);
+    int status = why_not ? usage_error("--debug: ", why_not)
+                         : read_submission(&grade, options, argv, &submission);
+    if (!status) {
+        interrupt_watch();
+        prepare_run(&grade, options, &submission);
+        submission_free(&submission);
+        status = debug_criterion(&grade.run, options->debugged, debugger, &interrupt_flag);
+        if (status < 0)
+            status = say_interrupted();
     }
     release(&grade);
     return status;
@@ -218,6 +276,8 @@ static int command_main(int argc, char **argv)
     case ACTION_VERSION:
         puts("grade " GRADE_VERSION);
         return 0;
+    case ACTION_DEBUG:
+        return debug_submission(&options, argv);
     case ACTION_GRADE:
         break;
     }

@@ -305,4 +305,5 @@ static bool judge(struct judge *j)
 
 CRITERION(adapter, .section = "finetune", .problem = "3.4", .order = 13, .points = 6,
           .title = "adapter save/load, rejection of incompatible files", .file = "finetune.c",
-          .observe = observe, .judge = judge, .causes = adapter_causes);
+          .calls = {"save_adapter", "load_adapter"}, .observe = observe, .judge = judge,
+          .causes = adapter_causes);

@@ -184,4 +184,5 @@ static const struct hypothesis causes[] = {
 
 CRITERION(backward, .section = "pipeline", .problem = "2.2", .order = 7, .points = 12,
           .title = "input and parameter gradients, three optimizer updates", .file = "pipeline.c",
-          .supplied = "clock_cycles", .observe = observe, .judge = judge, .causes = causes);
+          .calls = {"pipe_forward"}, .supplied = "clock_cycles", .observe = observe, .judge = judge,
+          .causes = causes);

@@ -258,5 +258,5 @@ static const struct hypothesis causes[] = {
 };
 
 CRITERION(config, .section = "finetune", .problem = "3.1", .order = 9, .points = 2,
-          .title = "configuration dictionary", .file = "finetune.c", .observe = observe,
-          .judge = judge, .causes = causes);
+          .title = "configuration dictionary", .file = "finetune.c", .calls = {"build_config"},
+          .observe = observe, .judge = judge, .causes = causes);

@@ -44,7 +44,7 @@ struct hypothesis {
 };
 
 enum needs { NEEDS_NOTHING, NEEDS_TWO_GPUS, NEEDS_TWO_V100S };
-enum { WORLDS_MAX = 8, CRITERION_GPUS = 2 };
+enum { WORLDS_MAX = 8, CALLS_MAX = 3, CRITERION_GPUS = 2 };
 
 struct criterion {
     const char *id;      /* "gradients" */
@@ -53,8 +53,9 @@ struct criterion {
     const char *title;   /* what passes, in a few words */
     int order;           /* place in the rubric */
     int points;
-    const char *file;     /* the student's file, without folder: "data_parallel.c" */
-    const char *supplied; /* a student function that the grader's own replaces, or NULL */
+    const char *file;             /* the student's file, without folder: "data_parallel.c" */
+    const char *calls[CALLS_MAX]; /* the student's functions that it is about, NULL-ended */
+    const char *supplied;         /* a student function that the grader's own replaces, or NULL */
     enum needs needs;
     bool speedup;           /* earns points only if the rest of its section passed */
     int worlds[WORLDS_MAX]; /* world sizes to observe, 0-ended; none: one rank alone */

@@ -60,5 +60,5 @@ static bool judge(struct judge *j)
 
 CRITERION(dp_performance, .section = "dp", .problem = "1.4", .order = 4, .points = 14,
           .title = "data-parallel speedup >= 1.40x", .file = "data_parallel.c",
-          .needs = NEEDS_TWO_V100S, .speedup = true, .worlds = {WORLD}, .observe = observe,
-          .judge = judge);
+          .calls = {"train_step"}, .needs = NEEDS_TWO_V100S, .speedup = true, .worlds = {WORLD},
+          .observe = observe, .judge = judge);

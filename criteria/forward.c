@@ -279,5 +279,5 @@ static bool judge(struct judge *j)
 
 CRITERION(forward, .section = "pipeline", .problem = "2.2", .order = 6, .points = 6,
           .title = "submit/receive order, outputs, output device, no-grad, errors",
-          .file = "pipeline.c", .supplied = "clock_cycles", .observe = observe, .judge = judge,
-          .causes = forward_causes);
+          .file = "pipeline.c", .calls = {"pipe_forward"}, .supplied = "clock_cycles",
+          .observe = observe, .judge = judge, .causes = forward_causes);

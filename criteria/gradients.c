@@ -345,5 +345,5 @@ static const struct hypothesis causes[] = {
 
 CRITERION(gradients, .section = "dp", .problem = "1.2", .order = 2, .points = 7,
           .title = "averaged gradients equal one process on the whole batch",
-          .file = "data_parallel.c", .worlds = {WORLDS}, .observe = observe, .judge = judge,
-          .causes = causes);
+          .file = "data_parallel.c", .calls = {"average_gradients"}, .worlds = {WORLDS},
+          .observe = observe, .judge = judge, .causes = causes);

@@ -208,4 +208,4 @@ static bool judge(struct judge *j)
 
 CRITERION(lora, .section = "finetune", .problem = "3.2", .order = 11, .points = 6,
           .title = "LoRA targeting, freezing, device and dtype", .file = "finetune.c",
-          .observe = observe, .judge = judge, .causes = lora_causes);
+          .calls = {"apply_lora"}, .observe = observe, .judge = judge, .causes = lora_causes);

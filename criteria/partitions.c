@@ -271,5 +271,6 @@ static bool judge(struct judge *j)
 }
 
 CRITERION(partitions, .section = "dp", .problem = "1.1", .order = 1, .points = 7,
-          .title = "complete, balanced, seeded partition", .file = "data_parallel.c", .worlds = {2},
-          .observe = observe, .judge = judge, .causes = partition_causes);
+          .title = "complete, balanced, seeded partition", .file = "data_parallel.c",
+          .calls = {"partition_indices"}, .worlds = {2}, .observe = observe, .judge = judge,
+          .causes = partition_causes);

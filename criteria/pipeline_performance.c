@@ -81,5 +81,5 @@ static bool judge(struct judge *j)
 }
 
 CRITERION(pipeline_performance, .section = "pipeline", .problem = "2.3", .order = 8, .points = 12,
-          .title = "pipelined speedup >= 1.10x", .file = "pipeline.c", .needs = NEEDS_TWO_V100S,
-          .speedup = true, .observe = observe, .judge = judge);
+          .title = "pipelined speedup >= 1.10x", .file = "pipeline.c", .calls = {"pipe_forward"},
+          .needs = NEEDS_TWO_V100S, .speedup = true, .observe = observe, .judge = judge);

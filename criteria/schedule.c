@@ -261,5 +261,5 @@ static const struct hypothesis causes[] = {
 };
 
 CRITERION(schedule, .section = "pipeline", .problem = "2.1", .order = 5, .points = 5,
-          .title = "clock-cycle schedule", .file = "pipeline.c", .observe = observe, .judge = judge,
-          .causes = causes);
+          .title = "clock-cycle schedule", .file = "pipeline.c", .calls = {"clock_cycles"},
+          .observe = observe, .judge = judge, .causes = causes);

@@ -320,5 +320,5 @@ static const struct hypothesis causes[] = {
 
 CRITERION(updates, .section = "dp", .problem = "1.3", .order = 3, .points = 7,
           .title = "three training steps equal a single-process reference",
-          .file = "data_parallel.c", .supplied = "average_gradients", .worlds = {WORLDS},
-          .observe = observe, .judge = judge, .causes = causes);
+          .file = "data_parallel.c", .calls = {"train_step"}, .supplied = "average_gradients",
+          .worlds = {WORLDS}, .observe = observe, .judge = judge, .causes = causes);

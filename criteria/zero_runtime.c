@@ -40,5 +40,5 @@ static bool judge(struct judge *j)
 
 CRITERION(zero_runtime, .section = "finetune", .problem = "3.1", .order = 10, .points = 4,
           .title = "live two-rank ZeRO-2 engine built from the student's configuration",
-          .file = "finetune.c", .needs = NEEDS_TWO_GPUS, .worlds = {ZERO_WORLD}, .observe = observe,
-          .judge = judge);
+          .file = "finetune.c", .calls = {"build_config"}, .needs = NEEDS_TWO_GPUS,
+          .worlds = {ZERO_WORLD}, .observe = observe, .judge = judge);

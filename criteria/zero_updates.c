@@ -87,5 +87,5 @@ static const struct hypothesis causes[] = {
 
 CRITERION(zero_updates, .section = "finetune", .problem = "3.3", .order = 12, .points = 12,
           .title = "three accumulated ZeRO optimizer steps equal a reference", .file = "finetune.c",
-          .needs = NEEDS_TWO_GPUS, .worlds = {ZERO_WORLD}, .observe = observe, .judge = judge,
-          .causes = causes);
+          .calls = {"train_microbatch"}, .needs = NEEDS_TWO_GPUS, .worlds = {ZERO_WORLD},
+          .observe = observe, .judge = judge, .causes = causes);

@@ -74,6 +74,8 @@ static void compile_command(const struct build *build, struct command *command)
     command_add(command, build->home);
     command_add_words(command, STUDENT_CFLAGS);
     command_add_words(command, sanitize_flags(build->sanitizer));
+    if (build->for_debugger)
+        command_add(command, "-O0");
     command_add_words(command, "-c -o student.o");
     command_add(command, scope_printf("assignment/%s", build->file));
 }

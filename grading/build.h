@@ -34,6 +34,7 @@ struct build {
     const char *private; /* the run's */
     enum isolation_level isolation;
     const char *sanitizer; /* "", "address" or "thread" */
+    bool for_debugger;     /* each line as it stands, nothing optimized */
     struct library libraries[BUILD_LIBRARIES];
     int library_count; /* with `supplied` filled in */
     void (*finished)(

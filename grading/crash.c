@@ -13,6 +13,7 @@
 
 #include "grading/subject.h"
 #include "runtime/memory_internal.h"
+#include "runtime/scope.h"
 
 enum { ALTERNATE_STACK = 64 << 10, DEPTH = 64, HANDLER_SECONDS = 2 };
 
@@ -23,6 +24,7 @@ enum { CRASHES = sizeof crashes / sizeof crashes[0] };
 static struct {
     struct status_page *status;
     char library[4096];
+    bool debugged;
 } watch;
 
 /* ---- in the handler ---- */
@@ -153,6 +155,11 @@ static void on_misuse(const struct memory_error *error)
 {
     while (!note_misuse(error))
         pause();
+    if (watch.debugged) {
+        SCOPE;
+        fprintf(stderr, "%s\n", stack_misuse(&watch.status->misuse, watch.library, "."));
+        raise(SIGTRAP);
+    }
     _exit(SUBJECT_GAVE_UP);
 }
 
@@ -202,9 +209,10 @@ void crash_watch(struct status_page *status, const char *library)
     sigaction(TIME_UP, &time_up, NULL);
 }
 
-void crash_guard_memory(const void *frame)
+void crash_guard_memory(const void *frame, bool debugged)
 {
     struct range range = {0};
+    watch.debugged = debugged;
     if (dl_iterate_phdr(find_library, &range))
         memory_guard(range.low, range.high, frame, on_misuse);
 }

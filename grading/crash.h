@@ -55,9 +55,9 @@ struct status_page {
 void crash_watch(struct status_page *status, const char *library);
 
 /* crash_guard_memory - put guards around the memory that student code allocates and is given; what
- * it does to them is noted and ends the process. The library has been loaded. frame: as
- * memory_guard's */
-void crash_guard_memory(const void *frame);
+ * it does to them is noted and ends the process; with `debugged` it is printed first, and the
+ * process stops there. The library has been loaded. frame: as memory_guard's */
+void crash_guard_memory(const void *frame, bool debugged);
 
 /* ---- in the judge ---- */
 

@@ -16,13 +16,13 @@ enum { LEVELS = sizeof names / sizeof names[0] };
 
 const char *isolation_name(enum isolation_level level)
 {
-    return names[level];
+    return level == ISOLATION_NONE ? "none" : names[level];
 }
 
 enum isolation_level isolation_parse(const char *name)
 {
-    for (int level = LEVELS - 1; level > 0; level--)
-        if (strcmp(name, names[level]) == 0)
+    for (int level = ISOLATION_NONE; level < LEVELS; level++)
+        if (strcmp(name, isolation_name((enum isolation_level)level)) == 0)
             return (enum isolation_level)level;
     return ISOLATION_PROCESS;
 }
@@ -58,10 +58,12 @@ enum isolation_level isolation_probe(const char *home, const char *folder)
     found = most && *most ? isolation_parse(most) : ISOLATION_NAMESPACES;
     while (found > ISOLATION_PROCESS && !works((enum isolation_level)found, home, folder))
         found--;
+    if (found < ISOLATION_PROCESS)
+        found = ISOLATION_PROCESS;
     return (enum isolation_level)found;
 }
 
 bool isolation_guard(enum isolation_level level, const char *device)
 {
-    return level == ISOLATION_PROCESS || (isolation_drop_rights() && isolation_filter(device));
+    return level <= ISOLATION_PROCESS || (isolation_drop_rights() && isolation_filter(device));
 }

@@ -2,12 +2,14 @@
 #define GRADING_ISOLATION_H
 /* isolation.h - what keeps student code, and the compiler that reads it, away from everything else.
  *
- * There are three levels; docs/threat-model.md says what each promises:
+ * There are three levels, and one for code that is one's own; docs/threat-model.md says what each
+ * promises:
  *
  *   namespaces  a criterion and its subjects have users, processes, mounts, network and IPC of
  *               their own; student code also has a filter over its system calls
  *   seccomp     the filter, and Landlock against writing where the kernel has it
  *   process     what any POSIX system has: a session, limits, few descriptors
+ *   none        nothing at all, for --debug alone: the terminal's session, and nobody who judges
  *
  * isolation_probe finds the level; a child that is to be confined is started with an enclosure
  * (process.h); a subject guards itself before it loads student code. */
@@ -27,7 +29,12 @@
 #define SANITIZED false
 #endif
 
-enum isolation_level { ISOLATION_PROCESS, ISOLATION_SECCOMP, ISOLATION_NAMESPACES };
+enum isolation_level {
+    ISOLATION_NONE = -1,
+    ISOLATION_PROCESS,
+    ISOLATION_SECCOMP,
+    ISOLATION_NAMESPACES
+};
 
 enum { ENCLOSURE_PATHS = 8 };
 
@@ -49,7 +56,8 @@ enum isolation_level isolation_parse(const char *name);
 /* isolation_probe - the highest level that works here, as a child found by trying. It is the
  * first answer that counts for the whole process.
  * home: the checkout, which must be readable inside; folder: a private folder
- * The environment variable GRADE_ISOLATION names a level that is not to be exceeded. */
+ * The environment variable GRADE_ISOLATION names a level that is not to be exceeded; it is never
+ * ISOLATION_NONE. */
 enum isolation_level isolation_probe(const char *home, const char *folder);
 
 /* isolation_protect - from now on, nobody else of this user may look into or trace this process */

@@ -20,7 +20,7 @@ static bool refuse(void)
 
 bool isolation_enter(const struct enclosure *enclosure)
 {
-    return !enclosure || enclosure->level == ISOLATION_PROCESS || refuse();
+    return !enclosure || enclosure->level <= ISOLATION_PROCESS || refuse();
 }
 
 bool isolation_filter(const char *device)

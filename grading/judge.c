@@ -68,14 +68,8 @@ static void write_log(const struct judge *j, const char *verdict)
     FILE *log = fdopen(CRITERION_LOG, "a");
     if (!log)
         fault("cannot write the log: %s", strerror(errno));
-    for (int i = 0; i < j->worlds->count; i++) {
-        struct inhabitant *subject = &j->worlds->at[i];
-        char *output = capture_text(&subject->process.output);
-        fprintf(log, "---- rank %d of %d %s after %.3f s%s\n%s", subject->rank, subject->world_size,
-                inhabitant_end(subject), subject->process.seconds,
-                *output ? ", having printed:" : "", output);
-        free(output);
-    }
+    for (int i = 0; i < j->worlds->count; i++)
+        inhabitant_write(&j->worlds->at[i], log);
     fprintf(log, "---- %s%s%s\n", verdict, j->reason ? ": " : "", j->reason ? j->reason : "");
     if (fclose(log) != 0)
         fault("cannot write the log: %s", strerror(errno));

@@ -17,6 +17,7 @@ struct parser {
     struct options *options;
     const char *name; /* of the option whose value is taken */
     bool only_used, only[RUBRIC_MAX];
+    const char *grading; /* an option that was given and means nothing to --debug */
     char **problem;
 };
 
@@ -27,6 +28,7 @@ struct option_row {
     const char *value; /* what --help calls its value; NULL if it takes none */
     const char *help;
     int (*take)(struct parser *parser, const char *value);
+    enum { ALWAYS, GRADING } when; /* GRADING: it means nothing to --debug */
 };
 
 /* refuse - the value is wrong: say what is allowed, and what may have been meant (or NULL) */
@@ -174,6 +176,7 @@ static int take_version(struct parser *parser, const char *value)
     return 0;
 }
 
+/* take_id - returns: the criterion's place in the rubric, or -1 */
 static int take_id(struct parser *parser, const char *id)
 {
     const struct criterion *const *all;
@@ -181,10 +184,8 @@ static int take_id(struct parser *parser, const char *id)
     int count = rubric_all(&all);
     for (int i = 0; i < count; i++) {
         ids[i] = all[i]->id;
-        if (strcmp(id, ids[i]) == 0) {
-            parser->only[i] = true;
-            return 0;
-        }
+        if (strcmp(id, ids[i]) == 0)
+            return i;
     }
     return refuse(parser, id, "is no criterion (--list names them)", text_closest(id, ids));
 }
@@ -192,46 +193,67 @@ static int take_id(struct parser *parser, const char *id)
 static int take_only(struct parser *parser, const char *value)
 {
     char *list = format_or_fault("%s", value), *rest = list;
-    int result = 0;
+    int index = 0;
     parser->only_used = true;
-    while (result == 0 && rest) {
-        char *id = strsep(&rest, ",");
-        result = take_id(parser, id);
+    while (index >= 0 && rest) {
+        index = take_id(parser, strsep(&rest, ","));
+        if (index >= 0)
+            parser->only[index] = true;
     }
     free(list);
-    return result;
+    return index < 0 ? -1 : 0;
+}
+
+static int take_debug(struct parser *parser, const char *value)
+{
+    const struct criterion *const *all;
+    int index = take_id(parser, value);
+    if (index < 0)
+        return -1;
+    rubric_all(&all);
+    if (parser->options->debugged && parser->options->debugged != all[index])
+        return refuse(parser, value, "is a second criterion, and one can be debugged at a time",
+                      NULL);
+    parser->options->debugged = all[index];
+    parser->options->action = ACTION_DEBUG;
+    return 0;
 }
 
 static const struct option_row rows[] = {
     {"device", 0, "auto|cpu|cuda|sim",
      "where to run (auto: cuda with two or more GPUs, else cpu;\n"
      "sim: two simulated V100s, all criteria, not official)",
-     take_device},
+     take_device, ALWAYS},
     {"sim-profile", 0, "v100-nvlink|v100-pcie",
-     "how the simulated GPUs are connected (default: v100-nvlink)", take_sim_profile},
+     "how the simulated GPUs are connected (default: v100-nvlink)", take_sim_profile, ALWAYS},
     {"measure", 0, NULL, "time the speedups on other GPUs than V100s too; they stay blocked",
-     take_measure},
+     take_measure, GRADING},
     {"section", 0, "SECTION", "grade one section: dp, pipeline or finetune (default: all)",
-     take_section},
-    {"only", 0, "ID[,ID...]", "grade these criteria alone; may be repeated", take_only},
+     take_section, GRADING},
+    {"only", 0, "ID[,ID...]", "grade these criteria alone; may be repeated", take_only, GRADING},
+    {"debug", 0, "ID",
+     "run one criterion under gdb (or lldb), stopping in your functions;\n"
+     "nothing is scored, and no report is written",
+     take_debug, ALWAYS},
     {"submission", 0, "PATH",
      "a folder or a zip file with the three student files\n"
      "(default: the checkout that grade was built in)",
-     take_submission},
-    {"output", 0, "FILE", "the report (default: artifacts/grade.json)", take_output},
-    {"timeout", 0, "SECONDS", "for each criterion, at least 1 (default: 240)", take_timeout},
-    {"seed", 0, "N", "repeat a run with the numbers it drew (the report names its seed)",
-     take_seed},
+     take_submission, ALWAYS},
+    {"output", 0, "FILE", "the report (default: artifacts/grade.json)", take_output, GRADING},
+    {"timeout", 0, "SECONDS", "for each criterion, at least 1 (default: 240)", take_timeout,
+     GRADING},
+    {"seed", 0, "N", "repeat a run with the numbers it drew (the report names its seed)", take_seed,
+     ALWAYS},
     {"color", 0, "auto|always|never", "colours (auto: on a terminal, unless NO_COLOR is set)",
-     take_color},
+     take_color, ALWAYS},
     {"sanitize", 0, "[=address|thread]",
      "find memory errors, undefined behaviour (or races) of the\n"
      "student files with the compiler's sanitizers; slower",
-     take_sanitize},
-    {"quiet", 'q', NULL, "print the score alone", take_quiet},
-    {"list", 0, NULL, "print the criteria and their points, and grade nothing", take_list},
-    {"help", 'h', NULL, "print this", take_help},
-    {"version", 0, NULL, "print the version", take_version},
+     take_sanitize, ALWAYS},
+    {"quiet", 'q', NULL, "print the score alone", take_quiet, GRADING},
+    {"list", 0, NULL, "print the criteria and their points, and grade nothing", take_list, ALWAYS},
+    {"help", 'h', NULL, "print this", take_help, ALWAYS},
+    {"version", 0, NULL, "print the version", take_version, ALWAYS},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -308,6 +330,8 @@ static int take_arguments(struct parser *parser, int argc, char **argv)
         if (!row)
             return wrong_option(parser, code, argv);
         parser->name = row->name;
+        if (row->when == GRADING)
+            parser->grading = row->name;
         if (row->take(parser, optarg) < 0)
             return -1;
     }
@@ -346,6 +370,11 @@ static int select_criteria(struct parser *parser)
 static int check_combination(struct parser *parser)
 {
     const struct options *options = parser->options;
+    if (options->debugged && parser->grading) {
+        *parser->problem = format_or_fault("--%s: goes with grading, not with --debug %s",
+                                           parser->grading, options->debugged->id);
+        return -1;
+    }
     if (!options->sim_profile || strcmp(options->device, "sim") == 0)
         return 0;
     *parser->problem = format_or_fault("--sim-profile %s: goes with --device sim alone, not with "

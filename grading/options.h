@@ -10,7 +10,7 @@
 #define GRADE_VERSION "0.1.0"
 
 struct options {
-    enum action { ACTION_GRADE, ACTION_LIST, ACTION_HELP, ACTION_VERSION } action;
+    enum action { ACTION_GRADE, ACTION_DEBUG, ACTION_LIST, ACTION_HELP, ACTION_VERSION } action;
     const char *device;      /* "auto", "cpu", "cuda", "sim" */
     const char *sim_profile; /* NULL, or "v100-nvlink", "v100-pcie" */
     bool measure;            /* time the speedups on GPUs that are not graded */
@@ -24,6 +24,7 @@ struct options {
     const char *sanitizer; /* "", "address" or "thread" */
     int count;             /* selected criteria, in the rubric's order */
     const struct criterion *selected[RUBRIC_MAX];
+    const struct criterion *debugged; /* NULL, or the one that is to run under a debugger */
 };
 
 /* options_parse - read the command line. Strings are borrowed from argv.

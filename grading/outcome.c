@@ -34,6 +34,15 @@ const char *inhabitant_end(const struct inhabitant *subject)
     return scope_printf("exited with status %d", WEXITSTATUS(status));
 }
 
+void inhabitant_write(const struct inhabitant *subject, FILE *to)
+{
+    char *output = capture_text(&subject->process.output);
+    fprintf(to, "---- rank %d of %d %s after %.3f s%s\n%s", subject->rank, subject->world_size,
+            inhabitant_end(subject), subject->process.seconds, *output ? ", having printed:" : "",
+            output);
+    free(output);
+}
+
 static const struct stack *crash_of(const struct inhabitant *subject)
 {
     int status = subject->process.wait_status;

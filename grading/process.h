@@ -41,6 +41,8 @@ struct process {
     const char *program;          /* with a slash, or found in PATH */
     const char *const *arguments; /* NULL-ended, the first is the name */
     const char *folder;           /* working folder, HOME and TMPDIR */
+    bool terminal;                /* it has our session, environment, folder and descriptors 0 to 2
+                                     instead: for a program that a person talks to */
     size_t data_limit;            /* > 0: descriptor 3 leads to `data`, which keeps so much */
     int descriptors[PROCESS_DESCRIPTORS]; /* what it gets as descriptors 4, 5; 0: none */
     struct process_limits limits;

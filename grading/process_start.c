@@ -85,9 +85,12 @@ _Noreturn static void become(const struct process *process, char **environment, 
                              int data_to, int error_to)
 {
     reset_signals();
-    setsid();
+    if (!process->terminal)
+        setsid();
     int null = open("/dev/null", O_RDWR);
     int from[CHILD_ALL] = {null, output_to, output_to, data_to < 0 ? null : data_to};
+    for (int i = 0; i <= 2 && process->terminal; i++)
+        from[i] = i;
     for (int i = 0; i < PROCESS_DESCRIPTORS; i++)
         from[PROCESS_DATA + 1 + i] = process->descriptors[i] ? process->descriptors[i] : null;
     from[CHILD_DESCRIPTORS] = error_to;
@@ -96,11 +99,12 @@ _Noreturn static void become(const struct process *process, char **environment, 
     system_confine();
     if (is_parent_gone())
         _exit(127);
-    if (!isolation_enter(process->enclosure) || chdir(process->folder) < 0)
+    if (!isolation_enter(process->enclosure) || (!process->terminal && chdir(process->folder) < 0))
         give_up(CHILD_DESCRIPTORS);
     limit_resources(&process->limits);
     extern char **environ;
-    environ = environment;
+    if (!process->terminal)
+        environ = environment;
     execvp(process->program, (char *const *)process->arguments);
     give_up(CHILD_DESCRIPTORS);
 }

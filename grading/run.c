@@ -156,8 +156,7 @@ static FILE *log_begin(struct trial *trial)
     return NULL;
 }
 
-/* The file to load for the run's device. owns: borrowed from the scope */
-static const char *plugin_path(const struct run *run)
+const char *run_plugin(const struct run *run)
 {
     if (strcmp(run->device, "cpu") == 0)
         return "";
@@ -172,7 +171,7 @@ static struct enclosure trial_enclosure(const struct trial *trial)
     return (struct enclosure){
         .level = trial->execution->isolation,
         .hidden = {run->home, run->folder},
-        .shown = {trial->library->path, scope_printf("%s/runtime", run->home), plugin_path(run)},
+        .shown = {trial->library->path, scope_printf("%s/runtime", run->home), run_plugin(run)},
         .writable = trial->folder,
         .writable_bytes = FOLDER_BYTES,
         .gpus = strcmp(run->device, "cuda") == 0,
@@ -193,7 +192,7 @@ static int trial_exec(struct trial *trial, int log)
         [CRITERION_DEVICE] = run->device,
         [CRITERION_SEED] = scope_printf("%ju", (uintmax_t)run->seed),
         [CRITERION_TIMEOUT] = scope_printf("%.17g", run->timeout_s),
-        [CRITERION_PLUGIN] = plugin_path(run),
+        [CRITERION_PLUGIN] = run_plugin(run),
         [CRITERION_LIBRARY] = trial->library->path,
         [CRITERION_FOLDER] = trial->folder,
         [CRITERION_SANITIZER] = run->sanitizer ? run->sanitizer : "",

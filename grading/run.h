@@ -47,6 +47,9 @@ struct run {
 int run_criteria(struct run *run, void (*finished)(void *context, struct result *result),
                  void *context, const volatile bool *interrupted, char **fault);
 
+/* run_plugin - the file to load for the run's device, or "". owns: borrowed from the scope */
+const char *run_plugin(const struct run *run);
+
 /* criterion_main, subject_main - the other two roles of the executable, entered when it is started
  * as "grade-criterion" or "grade-subject" */
 int criterion_main(int argc, char **argv);

@@ -20,6 +20,7 @@
 #include "runtime/dist.h"
 #include "runtime/memory_internal.h"
 #include "runtime/plugin.h"
+#include "runtime/wait_limit.h"
 
 /* ---- giving up before anything could be observed ---- */
 
@@ -32,6 +33,8 @@ _Noreturn static void subject_give_up(struct subject *s, const char *format, ...
     va_start(arguments, format);
     vsnprintf(s->status->fault, sizeof s->status->fault, format, arguments);
     va_end(arguments);
+    if (s->debugged)
+        fprintf(stderr, "%s\n", s->status->fault);
     fflush(NULL);
     _exit(SUBJECT_GAVE_UP);
 }
@@ -104,15 +107,33 @@ void subject_record(struct subject *s, const void *bytes, size_t n)
 
 /* ---- the role ---- */
 
-static void map_status(struct subject *s)
+static void use_status(struct subject *s)
+{
+    activity_use(s->status->activity);
+    crash_watch(s->status, s->library);
+}
+
+static void take_descriptors(struct subject *s)
 {
     s->status =
         mmap(NULL, sizeof *s->status, PROT_READ | PROT_WRITE, MAP_SHARED, SUBJECT_STATUS, 0);
     if (s->status == MAP_FAILED)
         misused("no status page");
     close(SUBJECT_STATUS);
-    activity_use(s->status->activity);
-    crash_watch(s->status, s->library);
+    use_status(s);
+    system_watch_parent(SUBJECT_OBSERVATIONS);
+}
+
+/* What it has at other times from whoever starts it, and as much time as a person needs. */
+static void stand_alone(struct subject *s, const char *timeout)
+{
+    static struct status_page nobody_reads;
+    s->status = &nobody_reads;
+    use_status(s);
+    s->observations = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (s->observations < 0 || chdir(s->folder) < 0 || setenv("TMPDIR", s->folder, 1) < 0)
+        misused(strerror(errno));
+    wait_limit_set(atof(timeout));
 }
 
 /* "LIBRARY: undefined symbol: NAME" and the like, in the student's terms. */
@@ -128,12 +149,20 @@ static void load_library(struct subject *s)
     subject_give_up(s, "assignment/%s cannot be loaded: %s", s->criterion->file, message);
 }
 
+static bool is_given(const char *argument)
+{
+    return strcmp(argument, SUBJECT_NOTHING) != 0;
+}
+
 /* A rank alone is a group too: collectives work there. */
-static void connect_group(struct subject *s, char **addresses, double timeout_s)
+static void connect_group(struct subject *s, const char *meeting, char **addresses,
+                          double timeout_s)
 {
     struct group_options options = {
         .rank = s->rank, .world_size = s->world_size, .timeout_s = timeout_s};
-    if (s->world_size > 1) {
+    if (is_given(meeting)) {
+        options.file = meeting;
+    } else if (s->world_size > 1) {
         options.listener = SUBJECT_LISTENER;
         options.addresses = (const char *const *)addresses;
     }
@@ -145,7 +174,7 @@ static void connect_group(struct subject *s, char **addresses, double timeout_s)
 
 static void load_plugin(const char *path)
 {
-    if (*path && plugin_load(path) < 0)
+    if (is_given(path) && plugin_load(path) < 0)
         misused(error_message(error_pending()));
 }
 
@@ -182,18 +211,22 @@ int subject_main(int argc, char **argv)
         .observations = SUBJECT_OBSERVATIONS,
         .pid = getpid(),
     };
+    enum isolation_level level = isolation_parse(argv[SUBJECT_ISOLATION]);
+    s.debugged = level == ISOLATION_NONE;
     if (!s.criterion || s.rank < 0 || s.world_size < 1 || argc != SUBJECT_ADDRESSES + s.world_size)
         misused("wrong arguments");
     setvbuf(stdout, NULL, _IONBF, 0); /* what was printed before a crash is kept */
-    map_status(&s);
-    system_watch_parent(SUBJECT_OBSERVATIONS);
+    if (s.debugged)
+        stand_alone(&s, argv[SUBJECT_TIMEOUT]);
+    else
+        take_descriptors(&s);
     SCOPE;
     load_plugin(argv[SUBJECT_PLUGIN]);
-    connect_group(&s, argv + SUBJECT_ADDRESSES, atof(argv[SUBJECT_TIMEOUT]));
-    guard(isolation_parse(argv[SUBJECT_ISOLATION]), argv[SUBJECT_DEVICE]);
+    connect_group(&s, argv[SUBJECT_MEETING], argv + SUBJECT_ADDRESSES, atof(argv[SUBJECT_TIMEOUT]));
+    guard(level, argv[SUBJECT_DEVICE]);
     load_library(&s);
-    if (!s.criterion->speedup && !*argv[SUBJECT_SANITIZER])
-        crash_guard_memory(__builtin_frame_address(0));
+    if (!s.criterion->speedup && !is_given(argv[SUBJECT_SANITIZER]))
+        crash_guard_memory(__builtin_frame_address(0), s.debugged);
     s.criterion->observe(&s);
     finish(&s);
 }

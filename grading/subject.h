@@ -2,6 +2,7 @@
 #define GRADING_SUBJECT_H
 /* subject.h - the untrusted role: a process that loads the student's file, calls it as a
  * criterion's observe() says, and records what happened. It judges nothing. */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -18,18 +19,22 @@ struct subject {
     const char *folder;  /* its private folder */
     void *handle;        /* what dlopen gave for the library */
     int observations;    /* descriptor that takes the observations */
+    bool debugged;       /* a person watches it, and nobody reads its status or observations */
     struct status_page *status;
     pid_t pid;
 };
 
-/* The descriptors that a subject starts with, besides 0 to 2. */
+/* The descriptors that a subject starts with, besides 0 to 2; none when it is debugged: debuggers
+ * do not hand them on. */
 enum { SUBJECT_OBSERVATIONS = 3, SUBJECT_STATUS = 4, SUBJECT_LISTENER = 5 };
 
-/* The arguments that it starts with; the addresses of all ranks come last. */
+/* The arguments that it starts with; the addresses of all ranks come last. One that says nothing is
+ * "-": lldb loses empty ones. */
+#define SUBJECT_NOTHING "-"
 enum {
     SUBJECT_ID = 1,
     SUBJECT_DEVICE,
-    SUBJECT_PLUGIN, /* of the device; "" for the CPU */
+    SUBJECT_PLUGIN, /* of the device; nothing for the CPU */
     SUBJECT_SEED,
     SUBJECT_RANK,
     SUBJECT_WORLD_SIZE,
@@ -37,7 +42,8 @@ enum {
     SUBJECT_FOLDER,
     SUBJECT_TIMEOUT,
     SUBJECT_ISOLATION,
-    SUBJECT_SANITIZER, /* that the library is built with, or "" */
+    SUBJECT_SANITIZER, /* that the library is built with, or nothing */
+    SUBJECT_MEETING,   /* the file where ranks find each other, or nothing: they have addresses */
     SUBJECT_ADDRESSES
 };
 

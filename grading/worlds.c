@@ -80,6 +80,11 @@ static void prepare(struct worlds *worlds, struct inhabitant *subject)
         fault("cannot share a page of memory: %s", strerror(errno));
 }
 
+static bool is_debugged(const struct inhabitant *subject)
+{
+    return subject->worlds->debugger && subject->rank == 0;
+}
+
 /* ---- starting ---- */
 
 static bool went_down(const struct process *process)
@@ -92,13 +97,73 @@ static void subject_ended(struct process *process)
     struct inhabitant *subject = process->context;
     if (process->start_error)
         fault("cannot start a subject: %s", strerror(process->start_error));
-    if (went_down(process))
+    if (is_debugged(subject))
+        processes_hurry(subject->worlds->all, 0);
+    else if (subject->worlds->debugger)
+        inhabitant_write(subject, stderr);
+    else if (went_down(process))
         processes_hurry(subject->worlds->all, SECONDS_AFTER_A_CRASH);
+}
+
+static int count(const char *const *words)
+{
+    int n = 0;
+    while (words[n])
+        n++;
+    return n;
+}
+
+/* owns: the caller (free), the list alone */
+static const char **join(const char *const *first, const char *const *second)
+{
+    size_t n = (size_t)count(first), more = (size_t)count(second);
+    const char **all = alloc_or_fault(sizeof *all * (n + more + 1));
+    memcpy(all, first, sizeof *all * n);
+    memcpy(all + n, second, sizeof *all * more);
+    return all;
+}
+
+static int start_alone(struct inhabitant *subject, const char *const *arguments)
+{
+    subject->process = (struct process){
+        .program = subject->worlds->executable,
+        .arguments = arguments,
+        .folder = subject->folder,
+        .data_limit = OBSERVATIONS_MAX_BYTES,
+        .descriptors = {subject->page, subject->listener},
+        .limits = subject_limits(subject->worlds),
+        .ended = subject_ended,
+        .context = subject,
+    };
+    return process_start(subject->worlds->all, &subject->process);
+}
+
+static int start_under_debugger(struct inhabitant *subject, const char *const *arguments)
+{
+    const char **command = join(subject->worlds->debugger, arguments + 1);
+    subject->process = (struct process){
+        .program = command[0],
+        .arguments = command,
+        .folder = subject->folder,
+        .terminal = true,
+        .limits = {.wall_s = subject->worlds->timeout_s, .late_signal = SIGTERM, .grace_s = 1},
+        .ended = subject_ended,
+        .context = subject,
+    };
+    int error = process_start(subject->worlds->all, &subject->process);
+    free(command);
+    return error;
+}
+
+static const char *or_nothing(const char *text)
+{
+    return text && *text ? text : SUBJECT_NOTHING;
 }
 
 static void start(struct worlds *worlds, struct inhabitant *subject,
                   const char *const addresses[GROUP_MAX_RANKS])
 {
+    bool debugged = is_debugged(subject);
     char seed[24], rank[12], world_size[12], group_timeout[32];
     snprintf(seed, sizeof seed, "%ju", (uintmax_t)worlds->seed);
     snprintf(rank, sizeof rank, "%d", subject->rank);
@@ -112,26 +177,18 @@ static void start(struct worlds *worlds, struct inhabitant *subject,
         [SUBJECT_SEED] = seed,
         [SUBJECT_RANK] = rank,
         [SUBJECT_WORLD_SIZE] = world_size,
-        [SUBJECT_PLUGIN] = worlds->plugin,
+        [SUBJECT_PLUGIN] = or_nothing(worlds->plugin),
         [SUBJECT_LIBRARY] = worlds->library,
         [SUBJECT_FOLDER] = subject->folder,
         [SUBJECT_TIMEOUT] = group_timeout,
-        [SUBJECT_ISOLATION] = worlds->isolation,
-        [SUBJECT_SANITIZER] = worlds->sanitizer,
+        [SUBJECT_ISOLATION] = debugged ? isolation_name(ISOLATION_NONE) : worlds->isolation,
+        [SUBJECT_SANITIZER] = or_nothing(worlds->sanitizer),
+        [SUBJECT_MEETING] = or_nothing(worlds->meeting),
     };
     memcpy(arguments + SUBJECT_ADDRESSES, addresses,
            sizeof *addresses * (size_t)subject->world_size);
-    subject->process = (struct process){
-        .program = worlds->executable,
-        .arguments = arguments,
-        .folder = subject->folder,
-        .data_limit = OBSERVATIONS_MAX_BYTES,
-        .descriptors = {subject->page, subject->listener},
-        .limits = subject_limits(worlds),
-        .ended = subject_ended,
-        .context = subject,
-    };
-    int error = process_start(worlds->all, &subject->process);
+    int error =
+        debugged ? start_under_debugger(subject, arguments) : start_alone(subject, arguments);
     if (error)
         fault("cannot start a subject: %s", strerror(error));
 }
@@ -145,8 +202,8 @@ static void start_world(struct worlds *worlds, struct inhabitant *ranks, int wor
         ranks[i].rank = i;
         ranks[i].world_size = world_size;
         prepare(worlds, &ranks[i]);
-        strcpy(text[i], "-");
-        if (world_size > 1)
+        strcpy(text[i], SUBJECT_NOTHING);
+        if (world_size > 1 && !worlds->meeting)
             ranks[i].listener = listening_socket(text[i]);
         addresses[i] = text[i];
     }

@@ -6,6 +6,7 @@
  * reason to fail. */
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "criteria/criterion.h"
 #include "grading/crash.h"
@@ -36,7 +37,10 @@ struct worlds {
     uint64_t seed;
     double timeout_s;
     const char *isolation; /* name of the level */
-    const char *sanitizer; /* that the library is built with, or "" */
+    const char *meeting;   /* the file where ranks find each other; NULL: each gets all addresses */
+    const char *const *debugger; /* NULL; or what rank 0 runs under, on our terminal: its words, up
+                                    to the name of the role, NULL-ended. Its end is the others'. */
+    const char *sanitizer;       /* that the library is built with, or "" */
 
     int count;
     struct inhabitant *at;
@@ -61,4 +65,7 @@ int worlds_outcome(const struct worlds *worlds, const char **reason);
 /* inhabitant_end - "exited with status 0", "killed by SIGSEGV", ... owns: borrowed from the scope
  */
 const char *inhabitant_end(const struct inhabitant *subject);
+
+/* inhabitant_write - how it ended, and what it printed */
+void inhabitant_write(const struct inhabitant *subject, FILE *to);
 #endif

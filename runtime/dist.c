@@ -5,6 +5,7 @@
 
 #include "runtime/dist_internal.h"
 #include "runtime/dist_tcp.h"
+#include "runtime/wait_limit.h"
 
 /* The process's default group; set by whoever starts the ranks. */
 static _Atomic(struct group *) default_group;
@@ -194,7 +195,7 @@ struct group *group_connect(const struct group_options *options)
 {
     if (check_options(options) < 0)
         return NULL;
-    double timeout = options->timeout_s > 0 ? options->timeout_s : 30;
+    double timeout = options->timeout_s > 0 ? options->timeout_s : wait_limit();
     struct group *group = group_new(&tcp_backend, options->rank, options->world_size, timeout);
     if (group && tcp_connect(group, options) < 0) {
         object_release(&group->object);

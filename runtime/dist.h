@@ -56,7 +56,7 @@ enum { GROUP_MAX_RANKS = 64 };
 
 struct group_options {
     int rank, world_size;
-    double timeout_s; /* for connecting and for every wait; 0: 30 s */
+    double timeout_s; /* for connecting and for every wait; 0: wait_limit(), 30 s */
 
     /* How ranks find each other, one of:
      * - listener: this rank's own listening TCP socket (bound to port 0 by whoever starts the

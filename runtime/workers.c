@@ -18,6 +18,7 @@
 #include "runtime/error.h"
 #include "runtime/object.h"
 #include "runtime/scope.h"
+#include "runtime/wait_limit.h"
 #include "runtime/workers_internal.h"
 
 struct stage {
@@ -371,7 +372,7 @@ struct workers *workers_new(int stages)
         return raise_null(MemoryError, "out of memory for %d stages", stages);
     object_init(&workers->object, workers_destroy);
     pthread_mutex_init(&workers->lock, NULL);
-    workers->timeout_s = 30;
+    workers->timeout_s = wait_limit();
     workers->stage_count = stages;
     for (int i = 0; i < stages; i++)
         stage_init(workers, i);

@@ -57,7 +57,7 @@ struct workers *workers_new(int stages);
  */
 void workers_close(struct workers *workers);
 
-/* workers_set_timeout - the receive limit, 30 s at first */
+/* workers_set_timeout - the receive limit, wait_limit() at first */
 void workers_set_timeout(struct workers *workers, double seconds);
 
 /* workers_thread - the identity of a stage's thread */

@@ -6,7 +6,7 @@
 set -euo pipefail
 
 debian=(gcc libc6-dev make pkg-config binutils zip libopenblas-dev libjansson-dev libzip-dev nettle-dev libseccomp-dev)
-debian_tests=(check clang unzip procps python3-torch)
+debian_tests=(check clang gdb unzip procps python3-torch)
 debian_slurm=(slurm-wlm munge iproute2)
 brew=(pkg-config jansson libzip nettle)
 brew_tests=(check)

@@ -441,6 +441,14 @@ START_TEST(levels_have_names)
     for (int level = 0; level < LEVELS; level++)
         ck_assert_int_eq(isolation_parse(isolation_name((enum isolation_level)level)), level);
     ck_assert_int_eq(isolation_parse("no such level"), ISOLATION_PROCESS);
+    ck_assert_int_eq(isolation_parse(isolation_name(ISOLATION_NONE)), ISOLATION_NONE);
+}
+END_TEST
+
+START_TEST(a_run_that_grades_is_never_without)
+{
+    setenv("GRADE_ISOLATION", isolation_name(ISOLATION_NONE), 1);
+    ck_assert_int_eq(isolation_probe(".", "."), ISOLATION_PROCESS);
 }
 END_TEST
 
@@ -454,6 +462,7 @@ int main(int argc, char **argv)
     TCase *tests = tcase_create("all");
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, levels_have_names);
+    tcase_add_test(tests, a_run_that_grades_is_never_without);
     tcase_add_loop_test(tests, student_code_gets_through_where_it_may, 0, 2 * LEVELS);
     tcase_add_loop_test(tests, ranks_reach_each_other, 0, 2 * LEVELS);
     tcase_add_loop_test(tests, the_compiler_reads_headers_alone, 0, LEVELS * READINGS);

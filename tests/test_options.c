@@ -191,6 +191,17 @@ START_TEST(test_action)
 }
 END_TEST
 
+START_TEST(test_debug)
+{
+    struct options options;
+    char *problem;
+    const char *const arguments[] = {"--debug", "lora", "--seed=3", "--debug=lora", NULL};
+    ck_assert_int_eq(parse(arguments, &options, &problem), 0);
+    ck_assert_int_eq(options.action, ACTION_DEBUG);
+    ck_assert_str_eq(options.debugged->id, "lora");
+}
+END_TEST
+
 /* spec.md's rubric, as registered by the criteria's files. */
 START_TEST(test_rubric)
 {
@@ -239,6 +250,7 @@ int main(void)
     tcase_add_test(test, test_seeds_differ);
     tcase_add_loop_test(test, test_sanitizer, 0, sizeof sanitizers / sizeof *sanitizers);
     tcase_add_loop_test(test, test_selection, 0, sizeof selections / sizeof *selections);
+    tcase_add_test(test, test_debug);
     tcase_add_loop_test(test, test_action, 0, sizeof actions / sizeof *actions);
     suite_add_tcase(suite, test);
     SRunner *runner = srunner_create(suite);

@@ -13,6 +13,7 @@
 #include "nccl.h"
 #include "runtime/half.h"
 #include "runtime/sim/sim_kernel.h"
+#include "runtime/wait_limit.h"
 
 static const double ms = 1e-3;
 
@@ -390,7 +391,7 @@ static void stay_away(int rank, ncclComm_t comm, cudaStream_t stream)
 START_TEST(peers_that_leave_disagree_or_stay_away)
 {
     static part *const parts[] = {leave_alone, disagree, stay_away};
-    sim_set_timeout(_i == 2 ? 0.5 : 30);
+    wait_limit_set(_i == 2 ? 0.5 : 30);
     rank_0_gave_up = mmap(NULL, sizeof *rank_0_gave_up, PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     run_ranks(parts[_i]);

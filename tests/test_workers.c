@@ -11,6 +11,7 @@
 #include "runtime/error.h"
 #include "runtime/object.h"
 #include "runtime/scope.h"
+#include "runtime/wait_limit.h"
 #include "runtime/workers.h"
 
 static const struct error_type StageError = {"StageError"};
@@ -351,6 +352,18 @@ START_TEST(test_time_out_names_what_is_awaited)
 }
 END_TEST
 
+START_TEST(test_wait_limit_is_where_the_time_out_begins)
+{
+    SCOPE;
+    ck_assert_double_eq(wait_limit(), 30);
+    wait_limit_set(0.02);
+    struct workers *workers = workers_new(1);
+    ck_assert_ptr_null(workers_receive(workers, 0));
+    ck_assert_raised(TimeoutError, "stage 0 within 0.02 s");
+    workers_close(workers);
+}
+END_TEST
+
 START_TEST(test_pending_error_submits_nothing_and_receive_does_not_wait)
 {
     SCOPE;
@@ -538,6 +551,7 @@ int main(void)
     tcase_add_test(tests, test_submitters_scope_lives_as_long_as_the_task);
     tcase_add_test(tests, test_close_ends_running_tasks_and_drops_the_others);
     tcase_add_test(tests, test_time_out_names_what_is_awaited);
+    tcase_add_test(tests, test_wait_limit_is_where_the_time_out_begins);
     tcase_add_test(tests, test_pending_error_submits_nothing_and_receive_does_not_wait);
     tcase_add_test(tests, test_misuse_is_an_error);
     tcase_add_test(tests, test_task_cannot_close_its_own_workers);

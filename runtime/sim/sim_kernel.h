@@ -54,10 +54,6 @@ void sim_clock_wait(double time);
 double sim_network_seconds(double bytes);
 double sim_copy_seconds(double bytes);
 
-/* sim_set_timeout - how long communicators made from now on wait for the other ranks; 30 s at first
- */
-void sim_set_timeout(double seconds);
-
 /* sim_describe_address - "memory of cuda:1, 64 bytes into 4096 allocated", "memory of cuda:0 that
  * was freed", "ordinary host memory 0x..."; in `text`, which it returns */
 const char *sim_describe_address(const void *address, char *text, size_t bytes);

@@ -6,7 +6,6 @@
 #include "nccl.h"
 
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,12 +45,6 @@ static _Thread_local struct {
 } queued;
 
 static _Thread_local char last_text[TEXT_BYTES];
-static _Atomic double wait_seconds = 30;
-
-void sim_set_timeout(double seconds)
-{
-    atomic_store(&wait_seconds, seconds);
-}
 
 /* ---- errors ---- */
 
@@ -143,10 +136,8 @@ static ncclResult_t devices_check(ncclComm_t comm)
 
 static ncclResult_t comm_connect(ncclComm_t comm, const ncclUniqueId *id)
 {
-    comm->group = group_connect(&(struct group_options){.rank = comm->rank,
-                                                        .world_size = comm->ranks,
-                                                        .timeout_s = atomic_load(&wait_seconds),
-                                                        .file = id->internal});
+    comm->group = group_connect(&(struct group_options){
+        .rank = comm->rank, .world_size = comm->ranks, .file = id->internal});
     return comm->group ? devices_check(comm) : fail_by_runtime(comm);
 }
 
