@@ -11,6 +11,7 @@
 #include "runtime/ops.h"
 #include "runtime/scope.h"
 #include "runtime/tensor_internal.h"
+#include "tests/suite.h"
 
 static struct tensor *vector(const double *values, int n)
 {
@@ -632,9 +633,5 @@ int main(void)
     suite_add_tcase(suite, basics());
     suite_add_tcase(suite, in_place());
     suite_add_tcase(suite, graphs());
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

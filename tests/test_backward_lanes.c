@@ -15,6 +15,7 @@
 #include "runtime/scope.h"
 #include "runtime/tensor_internal.h"
 #include "runtime/workers.h"
+#include "tests/suite.h"
 
 enum { CALLER = -1, REPEATS = 20 };
 enum { ELEMENTS = 1 << 16 }; /* of the tensors here: threads are not started for little work */
@@ -659,9 +660,5 @@ int main(void)
     Suite *suite = suite_create("backward lanes");
     suite_add_tcase(suite, order());
     suite_add_tcase(suite, results());
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -7,6 +7,7 @@
 #include "grading/build.h"
 #include "runtime/nn.h"
 #include "runtime/scope.h"
+#include "tests/suite.h"
 #include "tests/temporary.h"
 
 static const char *const compilers[] = {"gcc", "clang"};
@@ -291,9 +292,5 @@ static Suite *build_suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(build_suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(build_suite());
 }

@@ -8,6 +8,7 @@
 #include "criteria/forward_calls.h"
 #include "grading/judge.h"
 #include "grading/rubric.h"
+#include "tests/suite.h"
 
 /* ---- hypotheses ---- */
 
@@ -210,9 +211,5 @@ static Suite *cause_suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(cause_suite());
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(cause_suite());
 }

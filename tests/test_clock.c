@@ -16,6 +16,7 @@
 #include "runtime/plugin.h"
 #include "runtime/scope.h"
 #include "runtime/workers.h"
+#include "tests/suite.h"
 #include "tests/temporary.h"
 
 static const double ms = 1e-3;
@@ -316,9 +317,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite());
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "tests/bytes.h"
+#include "tests/suite.h"
 
 static glob_t targets; /* tests/fuzz/fuzz_NAME.c */
 
@@ -58,10 +59,7 @@ int main(void)
     tcase_set_timeout(replays, 60);
     tcase_add_loop_test(replays, test_replay, 0, (int)targets.gl_pathc);
     suite_add_tcase(suite, replays);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    int status = suite_run(suite);
     globfree(&targets);
-    return failed > 0;
+    return status;
 }

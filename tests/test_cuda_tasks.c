@@ -7,6 +7,7 @@
 #include "runtime/tensor.h"
 #include "runtime/workers.h"
 #include "tests/device.h"
+#include "tests/suite.h"
 
 enum { STAGES = 4, ROUNDS = 300, NUMBER = 3 };
 
@@ -65,9 +66,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite());
 }

@@ -12,6 +12,7 @@
 #include "runtime/rng.h"
 #include "runtime/scope.h"
 #include "tests/device.h"
+#include "tests/suite.h"
 
 static const enum dtype dtypes[] = {FLOAT32, FLOAT64, FLOAT16};
 enum { DTYPES = 3 };
@@ -598,9 +599,5 @@ int main(void)
     tcase_add_test(tests, more_memory_than_there_is);
     tcase_add_test(tests, operands_on_two_devices);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

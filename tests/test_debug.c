@@ -16,6 +16,7 @@
 #include "grading/fault.h"
 #include "grading/rubric.h"
 #include "grading/submission.h"
+#include "tests/suite.h"
 #include "tests/temporary.h"
 
 static char *root, *executable; /* the checkout, and the grade that is tested */
@@ -415,9 +416,5 @@ int main(void)
     else
         puts("gdb is not installed: what needs it is skipped");
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -7,6 +7,7 @@
 
 #include "runtime/activity.h"
 #include "tests/ranks.h"
+#include "tests/suite.h"
 
 static const int world_sizes[] = {1, 2, 3, 4, 7, 8};
 static const int64_t sizes[] = {0, 1, 2, 3, 7, 1000, 65537};
@@ -556,9 +557,5 @@ int main(void)
     tcase_add_test(tests, test_activity);
     tcase_add_test(tests, test_activity_nests);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

@@ -7,6 +7,7 @@
 #include "runtime/ops.h"
 #include "tests/device.h"
 #include "tests/ranks.h"
+#include "tests/suite.h"
 
 static const enum dtype dtypes[] = {FLOAT32, FLOAT64, FLOAT16};
 static const int64_t sizes[] = {0, 1, 7, 1000, 65537};
@@ -349,9 +350,5 @@ int main(void)
     tcase_add_test(tests, two_devices_of_one_rank);
     tcase_add_test(tests, wrong_arguments);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

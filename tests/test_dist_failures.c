@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "tests/ranks.h"
+#include "tests/suite.h"
 
 /* ---- calls that do not go together ---- */
 
@@ -377,9 +378,5 @@ int main(void)
     tcase_add_loop_test(tests, test_bad_options, 0, sizeof bad_options / sizeof *bad_options);
     tcase_add_test(tests, test_different_sizes);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

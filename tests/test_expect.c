@@ -10,6 +10,7 @@
 #include "grading/judge.h"
 #include "grading/observations.h"
 #include "runtime/ops.h"
+#include "tests/suite.h"
 
 static FILE *file;
 static struct subject subject;
@@ -232,9 +233,5 @@ static Suite *expect_suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(expect_suite());
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(expect_suite());
 }

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "tests/bytes.h"
+#include "tests/suite.h"
 
 enum { MEMORY_FIRST = 5, SECONDS_EACH = 60 };
 
@@ -186,9 +187,5 @@ int main(void)
     tcase_set_timeout(calls, getenv("FAULTS_ALL") ? 24 * 3600 : 240);
     tcase_add_loop_test(calls, test_each_call, 0, KINDS * ROLES);
     suite_add_tcase(suite, calls);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
+    return suite_run(suite);
 }

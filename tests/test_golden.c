@@ -8,6 +8,7 @@
 #include "runtime/optim.h"
 #include "runtime/serialize.h"
 #include "tests/golden.h"
+#include "tests/suite.h"
 
 enum { STEPS = BATCH_COUNT, RANKS = 2, MICROBATCHES = 2 };
 static const double RTOL = 1e-5, ATOL = 1e-6;
@@ -259,9 +260,5 @@ int main(void)
     tcase_add_loop_test(tests, no_such_batch, 0, 2);
     tcase_add_test(tests, residual_mlp_of_blocks);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -17,6 +17,7 @@
 #include "grading/isolation.h"
 #include "grading/run.h"
 #include "grading/workspace.h"
+#include "tests/suite.h"
 #include "tests/temporary.h"
 
 enum { LEVELS = 3, NOBODY = 65534, SECONDS_TO_DIE = 20 };
@@ -471,9 +472,5 @@ int main(int argc, char **argv)
 #endif
     tcase_add_test(tests, folders_of_killed_runs_are_swept);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

@@ -5,6 +5,7 @@
 #include "runtime/lora.h"
 #include "runtime/ops.h"
 #include "tests/golden.h"
+#include "tests/suite.h"
 
 static struct rng rng;
 
@@ -143,9 +144,5 @@ int main(void)
     tcase_add_test(tests, refusals_change_nothing);
     tcase_add_test(tests, a_copy_keeps_rank_and_alpha);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -11,6 +11,7 @@
 #include "runtime/memory_internal.h"
 #include "runtime/ops.h"
 #include "runtime/scope.h"
+#include "tests/suite.h"
 
 void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t n, size_t bytes);
@@ -309,9 +310,5 @@ static Suite *memory_suite(void)
 int main(void)
 {
     outermost = __builtin_frame_address(0);
-    SRunner *runner = srunner_create(memory_suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(memory_suite());
 }

@@ -5,6 +5,7 @@
 #include "runtime/nn.h"
 #include "runtime/ops.h"
 #include "tests/golden.h"
+#include "tests/suite.h"
 
 static struct rng rng;
 
@@ -504,9 +505,5 @@ int main(void)
     tcase_add_checked_fixture(tests, seed, NULL);
     add_tests(tests);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -9,6 +9,7 @@
 #include "grading/observations.h"
 #include "runtime/autograd.h"
 #include "runtime/ops.h"
+#include "tests/suite.h"
 
 /* ---- a subject that records into a file, and the bytes it wrote ---- */
 
@@ -372,9 +373,5 @@ static Suite *observations_suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(observations_suite());
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(observations_suite());
 }

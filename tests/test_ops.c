@@ -14,6 +14,7 @@
 #include "runtime/ops.h"
 #include "runtime/scope.h"
 #include "tests/device.h"
+#include "tests/suite.h"
 
 enum { OPERANDS = 3 };
 
@@ -543,10 +544,7 @@ int main(void)
     tcase_add_loop_test(on_device, same_as_pytorch, 0, OPERATIONS);
     tcase_add_loop_test(on_device, one_input_at_a_time, 0, OPERATIONS);
     suite_add_tcase(suite, on_device);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    int status = suite_run(suite);
     json_decref(golden);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return status;
 }

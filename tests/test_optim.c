@@ -2,6 +2,7 @@
 #include "runtime/ops.h"
 #include "runtime/optim.h"
 #include "tests/golden.h"
+#include "tests/suite.h"
 
 static struct rng rng;
 
@@ -161,9 +162,5 @@ int main(void)
     tcase_add_loop_test(tests, bad_learning_rates, 0, 4);
     tcase_add_test(tests, null_passes_through);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

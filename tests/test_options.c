@@ -1,5 +1,6 @@
 /* test_options.c - the command line */
 #include "grading/options.h"
+#include "tests/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -253,9 +254,5 @@ int main(void)
     tcase_add_test(test, test_debug);
     tcase_add_loop_test(test, test_action, 0, sizeof actions / sizeof *actions);
     suite_add_tcase(suite, test);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "grading/process.h"
+#include "tests/suite.h"
 #include "tests/temporary.h"
 
 /* A shell script as a child. */
@@ -436,9 +437,5 @@ static Suite *process_suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(process_suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(process_suite());
 }

@@ -20,6 +20,7 @@
 #include "runtime/error.h"
 #include "runtime/plugin.h"
 #include "runtime/scope.h"
+#include "tests/suite.h"
 
 /* Four criteria worth 7 + 7 + 14 + 5 points. */
 static const char *const ids[] = {"partitions", "gradients", "dp_performance", "schedule"};
@@ -497,9 +498,5 @@ int main(void)
     tcase_add_test(test, test_probe);
     tcase_add_test(test, test_cuda_device);
     suite_add_tcase(suite, test);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -5,6 +5,7 @@
 #include "runtime/ops.h"
 #include "runtime/rng.h"
 #include "tests/golden.h"
+#include "tests/suite.h"
 
 enum { SEEDS = 6 };
 
@@ -213,9 +214,5 @@ int main(void)
     tcase_add_test(own, a_leaf_is_not_filled_while_gradients_are_recorded);
     suite_add_tcase(suite, python);
     suite_add_tcase(suite, own);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "grading/run.h"
+#include "tests/suite.h"
 #include "tests/temporary.h"
 
 /* ---- criteria for these tests alone ---- */
@@ -594,9 +595,5 @@ int main(int argc, char **argv)
         return criterion_main(argc, argv);
     if (strcmp(argv[0], "grade-subject") == 0)
         return subject_main(argc, argv);
-    SRunner *runner = srunner_create(run_suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(run_suite());
 }

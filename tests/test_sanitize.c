@@ -3,6 +3,7 @@
 #include "grading/sanitize.h"
 
 #include "runtime/scope.h"
+#include "tests/suite.h"
 #include "tests/temporary.h"
 
 static const struct {
@@ -86,9 +87,5 @@ int main(void)
     tcase_add_loop_test(tests, a_build_that_is_missing_is_asked_for, 0, 2);
     tcase_add_test(tests, flags_are_the_compilers);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

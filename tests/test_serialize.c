@@ -9,6 +9,7 @@
 #include "runtime/serialize.h"
 #include "tests/bytes.h"
 #include "tests/golden.h"
+#include "tests/suite.h"
 
 /* ---- round trips ---- */
 
@@ -279,9 +280,5 @@ int main(int argc, char **argv)
     tcase_add_checked_fixture(tests, temporary_create, temporary_remove);
     add_tests(tests);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

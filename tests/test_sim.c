@@ -12,6 +12,7 @@
 #include "cuda_runtime_api.h"
 #include "runtime/sim/sim_address.h"
 #include "runtime/sim/sim_kernel.h"
+#include "tests/suite.h"
 
 #define OK(call)                                                                                   \
     ck_assert_msg((call) == cudaSuccess, "%s: %s", #call, cudaGetErrorString(cudaPeekAtLastError()))
@@ -527,9 +528,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite());
 }

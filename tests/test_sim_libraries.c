@@ -14,6 +14,7 @@
 #include "runtime/half.h"
 #include "runtime/sim/sim_kernel.h"
 #include "runtime/wait_limit.h"
+#include "tests/suite.h"
 
 static const double ms = 1e-3;
 
@@ -472,9 +473,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite());
 }

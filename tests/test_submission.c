@@ -13,6 +13,7 @@
 #include <zip.h>
 
 #include "grading/workspace.h"
+#include "tests/suite.h"
 
 #define LITERAL(s) s, sizeof(s) - 1
 #define ABC_SHA256                                                                                 \
@@ -469,9 +470,5 @@ int main(void)
     tcase_add_test(test, test_workspace_removes_anything);
     tcase_add_test(test, test_workspace_is_private);
     suite_add_tcase(suite, test);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

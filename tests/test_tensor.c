@@ -8,6 +8,7 @@
 #include "runtime/error.h"
 #include "runtime/ops.h"
 #include "runtime/scope.h"
+#include "tests/suite.h"
 
 #define ASSERT_REFUSED(type, failed)                                                               \
     do {                                                                                           \
@@ -329,9 +330,5 @@ int main(void)
 {
     Suite *suite = suite_create("tensor");
     suite_add_tcase(suite, all_tests());
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,5 +1,6 @@
 /* test_text.c - cleaning of untrusted text, and the closest word */
 #include "grading/text.h"
+#include "tests/suite.h"
 
 #include <check.h>
 #include <jansson.h>
@@ -134,9 +135,5 @@ int main(void)
     tcase_add_loop_test(test, test_closest, 0, sizeof words / sizeof *words);
     tcase_add_test(test, test_closest_of_long_words);
     suite_add_tcase(suite, test);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

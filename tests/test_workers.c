@@ -13,6 +13,7 @@
 #include "runtime/scope.h"
 #include "runtime/wait_limit.h"
 #include "runtime/workers.h"
+#include "tests/suite.h"
 
 static const struct error_type StageError = {"StageError"};
 
@@ -559,9 +560,5 @@ int main(void)
     tcase_add_test(tests, test_trace_is_one_order_with_threads);
     tcase_add_test(tests, test_many_threads_and_a_complete_trace);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

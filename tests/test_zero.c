@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/autograd_internal.h"
+#include "tests/suite.h"
 #include "tests/zero.h"
 
 enum { RANKS = 4, STEPS = 6, MICROBATCHES = 4, VALUES = 64 };
@@ -593,9 +594,5 @@ int main(void)
     tcase_add_test(tests, test_all_start_from_rank_0);
     tcase_add_test(tests, test_peer_that_left_is_an_error);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

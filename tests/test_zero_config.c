@@ -7,6 +7,7 @@
 #include "runtime/scope.h"
 #include "runtime/zero_internal.h"
 #include "tests/golden.h"
+#include "tests/suite.h"
 
 /* A sound configuration for two ranks, with one thing changed: `path` set to `value` (JSON), or
  * removed where value is NULL. */
@@ -281,9 +282,5 @@ int main(void)
     tcase_add_test(tests, test_overflow_at_the_smallest_scale);
     tcase_add_test(tests, test_fixed_scale_stays);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

@@ -8,6 +8,7 @@
 #include "runtime/optim.h"
 #include "runtime/workers.h"
 #include "tests/ranks.h"
+#include "tests/suite.h"
 #include "tests/zero.h"
 
 enum { STAGES = 2, BLOCKS = 2, WIDTH = 256, ROWS = 12, MICROBATCH = 3, STEPS = 3 };
@@ -104,9 +105,5 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, stages_in_threads, 1, 4);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/autograd.h"
+#include "tests/suite.h"
 #include "tests/zero.h"
 
 enum { ROWS = 8, VALUES = 64 };
@@ -331,9 +332,5 @@ int main(void)
     tcase_add_loop_test(tests, test_engine_new_refuses, 0, sizeof refusals / sizeof *refusals);
     tcase_add_test(tests, test_model_is_free_after_the_engine);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }
