@@ -23,10 +23,13 @@ int dist_rank(void);
 int dist_world_size(void);
 
 /* dist_all_reduce - replace x, in place, by the sum (or min, max) over all ranks
- * errors: -1; NULL passes through; ValueError for DIST_AVG on the TCP backend, which has none (as
- *         gloo), and for a tensor that is not contiguous; DistError, TimeoutError
- * source: torch.distributed.all_reduce. Values are reduced in rank order, FLOAT16 in FLOAT32 and
- *         rounded once: the result is the same to the bit on every rank and in every run. */
+ * errors: -1; NULL passes through; ValueError for DIST_AVG of a CPU tensor (TCP has none, as gloo),
+ *         and for a tensor that is not contiguous; RuntimeError without a default group; DistError,
+ *         TimeoutError
+ * source: torch.distributed.all_reduce
+ *
+ * On the CPU values are reduced in rank order, FLOAT16 in FLOAT32 and rounded once: the result is
+ * the same to the bit on every rank and in every run. */
 int dist_all_reduce(struct tensor *x, enum dist_op op);
 
 /* dist_all_reduce_async - start it and return at once; x must not be touched until work_wait
@@ -58,14 +61,16 @@ struct group_options {
     int rank, world_size;
     double timeout_s; /* for connecting and for every wait; 0: wait_limit(), 30 s */
 
-    /* How ranks find each other, one of:
-     * - listener: this rank's own listening TCP socket (bound to port 0 by whoever starts the
-     * ranks; taken over and closed), addresses: "host:port" of every rank's, borrowed, and a token,
-     * any text that only these ranks know (NULL: one is made of the addresses, which keeps out
-     * strays, not attackers)
-     * - file: a path that all ranks share; rank 0 listens on any free port of `interface_address`
-     *   ("127.0.0.1" when NULL) and publishes it there with a random token, readable to its owner
-     *   only, whole (written aside, then renamed). The others listen on `interface_address` too. */
+    /* How ranks find each other, one of two ways.
+     *
+     * listener: this rank's own listening TCP socket (bound to port 0 by whoever starts the ranks;
+     * taken over and closed). addresses: "host:port" of every rank's, borrowed. token: any text
+     * that only these ranks know (NULL: one is made of the addresses, which keeps out strays, not
+     * attackers).
+     *
+     * file: a path that all ranks share. Rank 0 listens on any free port of interface_address
+     * ("127.0.0.1" when NULL) and publishes it there with a random token, readable to its owner
+     * only, whole (written aside, then renamed). The others listen on interface_address too. */
     int listener;
     const char *const *addresses;
     const char *token;
@@ -74,8 +79,9 @@ struct group_options {
 };
 
 /* group_connect - connect this rank to all others
- * owns: the caller, until group_close. errors: NULL, with ValueError, DistError or TimeoutError
- *       naming the ranks that did not come. world_size 1 needs neither listener nor file. */
+ * owns:   the caller, until group_close. world_size 1 needs neither listener nor file.
+ * errors: NULL, with ValueError, OSError, MemoryError, DistError, or TimeoutError naming the ranks
+ *         that did not come */
 struct group *group_connect(const struct group_options *options);
 
 /* group_close - leave. Peers still waiting for this rank get a DistError. NULL is allowed. */

@@ -53,8 +53,8 @@ struct workers *workers_new(int stages);
 /* workers_close - let the tasks in flight end, drop those not begun and the results not received,
  * join every thread, free. NULL is allowed, and so is closing twice. A task that never returns
  * makes it wait for ever: only the end of the process ends a thread safely. Calls that wait in
- * another thread give RuntimeError. From within one of their own tasks: RuntimeError, not closed.
- */
+ * another thread give RuntimeError.
+ * errors: RuntimeError, and not closed, from within one of their own tasks */
 void workers_close(struct workers *workers);
 
 /* workers_set_timeout - the receive limit, wait_limit() at first */
