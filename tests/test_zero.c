@@ -1,85 +1,10 @@
-/* The ZeRO engine: ranks as processes, against DeepSpeed's values, PyTorch's, and a reference
- * written here in double precision. What the ranks found is judged in the test's own process. */
+/* What the ZeRO engine computes: DeepSpeed's values, PyTorch's, and those of a reference written
+ * here in double precision. */
 #include <check.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "runtime/autograd_internal.h"
 #include "tests/suite.h"
-#include "tests/zero.h"
-
-enum { RANKS = 4, STEPS = 6, MICROBATCHES = 4, VALUES = 64 };
-
-/* ---- ranks ---- */
-
-/* What a rank found, in memory shared with the test. */
-struct report {
-    bool complete;
-    char error[300];
-    double parameters[STEPS][VALUES]; /* the trainable ones, one after the other */
-    double losses[STEPS][MICROBATCHES];
-    double scales[STEPS];
-    int64_t skipped[STEPS];
-    bool frozen_changed;
-    int64_t gradients_left;
-    struct engine_stats stats;
-    int64_t reduced_before_the_end; /* collectives during backward */
-};
-
-typedef int rank_fn(struct group *group, struct report *report, const void *context);
-
-static void rank_main(rank_fn *body, int rank, int world_size, const char *file,
-                      struct report *report, const void *context)
-{
-    SCOPE;
-    struct group_options options = {.rank = rank, .world_size = world_size, .file = file};
-    struct group *group = group_connect(&options);
-    if (group)
-        report->complete = body(group, report, context) == 0;
-    if (error_occurred())
-        snprintf(report->error, sizeof report->error, "%s: %s",
-                 error_type_of(error_pending())->name, error_message(error_pending()));
-    group_close(group);
-}
-
-/* run_ranks - `body` in a process for each rank; the reports, until reports_free */
-static struct report *run_ranks(int world_size, rank_fn *body, const void *context)
-{
-    struct report *reports = mmap(NULL, RANKS * sizeof *reports, PROT_READ | PROT_WRITE,
-                                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ck_assert_ptr_ne(reports, MAP_FAILED);
-    char folder[] = "/tmp/test_zero.XXXXXX", file[64];
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    snprintf(file, sizeof file, "%s/ranks", folder);
-    for (int rank = 0; rank < world_size; rank++) {
-        if (fork() == 0) {
-            rank_main(body, rank, world_size, file, &reports[rank], context);
-            exit(0);
-        }
-    }
-    for (int status; wait(&status) > 0;)
-        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a rank crashed: %#x", status);
-    unlink(file);
-    rmdir(folder);
-    return reports;
-}
-
-static struct report *run_ranks_well(int world_size, rank_fn *body, const void *context)
-{
-    struct report *reports = run_ranks(world_size, body, context);
-    for (int rank = 0; rank < world_size; rank++)
-        ck_assert_msg(reports[rank].complete, "rank %d: %s", rank, reports[rank].error);
-    return reports;
-}
-
-static void reports_free(struct report *reports)
-{
-    munmap(reports, RANKS * sizeof *reports);
-}
+#include "tests/zero_ranks.h"
 
 /* ---- training in a rank ---- */
 
@@ -289,7 +214,7 @@ END_TEST
 
 /* ---- a reference in double precision: the small model, all of it trained ---- */
 
-enum { IN = 4, HIDDEN = 8, OUT = 2, BATCH = 12 };
+enum { BATCH = 12 };
 
 struct net {
     double w0[HIDDEN][IN], b0[HIDDEN], w1[OUT][HIDDEN], b1[OUT];
@@ -385,199 +310,6 @@ START_TEST(test_reference_in_double_precision)
 }
 END_TEST
 
-/* ---- what a rank holds ---- */
-
-static struct module *wide_model(void)
-{
-    struct rng rng;
-    rng_seed(&rng, 5);
-    return sequential_new(MODULES(linear_new(IN, 3001, FLOAT32, CPU, &rng), tanh_new(),
-                                  linear_new(3001, OUT, FLOAT32, CPU, &rng)));
-}
-enum { WIDE_VALUES = IN * 3001 + 3001 + 3001 * OUT + OUT };
-
-/* one microbatch, and the memory held before its step */
-static int hold(struct group *group, struct report *report, const void *context)
-{
-    const struct training *training = context;
-    struct module *model = training->model();
-    struct engine *engine =
-        engine_new(model, sgd_new(model, training->lr), training->config, group);
-    struct tensor *x = batch_inputs(0), *y = batch_targets(0);
-    int status = engine_backward(engine, mse_loss(engine_forward(engine, x), y));
-    report->gradients_left = gradients_of(model);
-    report->stats = engine_stats(engine);
-    engine_free(engine);
-    return status;
-}
-
-START_TEST(test_shares_are_equal)
-{
-    for (int stage = 0; stage < 3; stage++) {
-        struct training training = {
-            .model = wide_model, .lr = 1, .config = config_for(_i, 8, 2, stage, 5000)};
-        struct report *reports = run_ranks_well(_i, hold, &training);
-        double all = WIDE_VALUES * sizeof(float), share = all / _i;
-        for (int rank = 0; rank < _i; rank++) {
-            const struct engine_stats *held = &reports[rank].stats;
-            ck_assert_int_eq(held->stage, stage);
-            ck_assert_double_eq_tol((double)held->optimizer_bytes, stage > 0 ? share : all,
-                                    0.01 * share);
-            ck_assert_double_eq_tol((double)held->gradient_bytes, stage > 1 ? share : all,
-                                    0.01 * share);
-            ck_assert_int_eq(held->parameter_bytes, (int64_t)all);
-            ck_assert_int_eq(reports[rank].gradients_left, 0);
-        }
-        reports_free(reports);
-        json_decref(training.config);
-    }
-}
-END_TEST
-
-/* The input's gradient comes last of all: by then, while backward is still going on, the last
- * layers' buckets must arrive at their owners. Without overlap this waits for ever. */
-static void wait_for_a_reduction(void *context, struct tensor *leaf)
-{
-    (void)leaf;
-    struct group *group = context;
-    while (group_counts(group).reduce_scatter == 0)
-        ;
-}
-
-static int overlap(struct group *group, struct report *report, const void *context)
-{
-    const struct training *training = context;
-    struct module *model = training->model();
-    struct engine *engine =
-        engine_new(model, sgd_new(model, training->lr), training->config, group);
-    struct tensor *x = tensor_set_requires_grad(tensor_clone(batch_inputs(0)), true);
-    tensor_on_grad_ready(x, wait_for_a_reduction, group);
-    int status = engine_backward(engine, mse_loss(engine_forward(engine, x), batch_targets(0)));
-    report->reduced_before_the_end = group_counts(group).reduce_scatter;
-    engine_free(engine);
-    return status;
-}
-
-START_TEST(test_reduction_overlaps_with_backward)
-{
-    struct training training = {
-        .model = small_model, .lr = 1, .config = config_for(2, 8, 1, 2, 10)};
-    struct report *reports = run_ranks_well(2, overlap, &training);
-    ck_assert_int_eq(reports[0].reduced_before_the_end, 4);
-    reports_free(reports);
-    json_decref(training.config);
-}
-END_TEST
-
-/* ---- a parameter that no gradient reaches, on one rank only ---- */
-
-static struct tensor *only_first_child(struct module *self, struct tensor *x)
-{
-    bool *both = module_environment(self);
-    struct tensor *first = module_forward(module_child_at(self, 0), x);
-    return *both ? tensor_add(first, module_forward(module_child_at(self, 1), x)) : first;
-}
-static const struct module_class Forked = {"Forked", only_first_child};
-
-static struct module *forked_model(bool both)
-{
-    struct rng rng;
-    rng_seed(&rng, 6);
-    struct module *model = module_new_with(&Forked, &both, sizeof both);
-    module_add_child(model, "a", linear_new(IN, OUT, FLOAT64, CPU, &rng));
-    module_add_child(model, "b", linear_new(IN, OUT, FLOAT64, CPU, &rng));
-    return model;
-}
-enum { FORK_VALUES = IN * OUT + OUT };
-
-static int train_forked(struct group *group, struct report *report, const void *context)
-{
-    struct module *model = forked_model(group_rank(group) == 1);
-    struct engine *engine = engine_new(model, sgd_new(model, 1), context, group);
-    struct tensor *x = tensor_cast(batch_inputs(0), FLOAT64);
-    read_trainable(model, report->parameters[0]);
-    int status = engine_backward(engine, tensor_sum(engine_forward(engine, x)));
-    if (status == 0)
-        status = engine_step(engine);
-    read_trainable(model, report->parameters[1]);
-    engine_free(engine);
-    return status;
-}
-
-START_TEST(test_parameter_without_gradient_counts_as_zero)
-{
-    SCOPE;
-    json_t *config = config_for(2, 8, 1, 2, 0);
-    struct report *reports = run_ranks_well(2, train_forked, config);
-    double x[8][IN];
-    tensor_read(batch_inputs(0), &x[0][0]);
-    for (int rank = 0; rank < 2; rank++)
-        for (int i = 0; i < 2 * FORK_VALUES; i++) {
-            int at = i % FORK_VALUES;
-            double gradient = 0; /* of a sum: the inputs' column, or the number of rows */
-            for (int row = 0; row < 8; row++)
-                gradient += at < IN * OUT ? x[row][at % IN] : 1;
-            if (i >= FORK_VALUES) /* b: on one of two ranks */
-                gradient /= 2;
-            ck_assert_double_eq_tol(reports[rank].parameters[1][i],
-                                    reports[rank].parameters[0][i] - gradient, 1e-12);
-        }
-    reports_free(reports);
-    json_decref(config);
-}
-END_TEST
-
-/* ---- rank 0's values count, and a peer that is gone is noticed ---- */
-
-static int start_differently(struct group *group, struct report *report, const void *context)
-{
-    struct module *model = small_model();
-    {
-        NO_GRAD;
-        tensor_fill_(module_named_parameters(model)->at[1].tensor, group_rank(group));
-    }
-    struct engine *engine = engine_new(model, sgd_new(model, 1), context, group);
-    read_trainable(model, report->parameters[0]);
-    engine_free(engine);
-    return engine ? 0 : -1;
-}
-
-START_TEST(test_all_start_from_rank_0)
-{
-    json_t *config = config_for(3, 1, 1, 2, 9);
-    struct report *reports = run_ranks_well(3, start_differently, config);
-    for (int rank = 0; rank < 3; rank++)
-        for (int i = 0; i < HIDDEN; i++)
-            ck_assert_double_eq(reports[rank].parameters[0][HIDDEN * IN + i], 0);
-    reports_free(reports);
-    json_decref(config);
-}
-END_TEST
-
-static int leave_early(struct group *group, struct report *report, const void *context)
-{
-    (void)report;
-    struct module *model = small_model();
-    struct engine *engine = engine_new(model, sgd_new(model, 1), context, group);
-    int status = -1;
-    if (engine && group_rank(group) == 0)
-        status = engine_backward(
-            engine, mse_loss(engine_forward(engine, batch_inputs(0)), batch_targets(0)));
-    engine_free(engine);
-    return status;
-}
-
-START_TEST(test_peer_that_left_is_an_error)
-{
-    json_t *config = config_for(2, 8, 1, 2, 9);
-    struct report *reports = run_ranks(2, leave_early, config);
-    ck_assert(!reports[0].complete);
-    ck_assert_msg(strncmp(reports[0].error, "DistError", 9) == 0, "%s", reports[0].error);
-    reports_free(reports);
-    json_decref(config);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("zero");
@@ -588,11 +320,6 @@ int main(void)
     tcase_add_loop_test(tests, test_fp16_as_in_deepspeed, FP32_CASES, DEEPSPEED_CASES);
     tcase_add_loop_test(tests, test_reference_in_double_precision, 0,
                         sizeof reference_cases / sizeof *reference_cases);
-    tcase_add_loop_test(tests, test_shares_are_equal, 1, RANKS + 1);
-    tcase_add_test(tests, test_reduction_overlaps_with_backward);
-    tcase_add_test(tests, test_parameter_without_gradient_counts_as_zero);
-    tcase_add_test(tests, test_all_start_from_rank_0);
-    tcase_add_test(tests, test_peer_that_left_is_an_error);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
