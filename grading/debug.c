@@ -129,9 +129,13 @@ static void lldb_command(struct command *command, const struct criterion *criter
 }
 
 /* It has the user's environment, but the subject inherits that, and is to compute in one thread as
- * at other times. Nobody needs the system libraries' debug information from the network. */
+ * at other times. What a sanitizer finds stops it where it is found. Nobody needs the system
+ * libraries' debug information from the network. */
 static void prepare_environment(void)
 {
+    static const char *const sanitizers[] = {"ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"};
+    for (int i = 0; i < 3; i++)
+        setenv(sanitizers[i], "abort_on_error=1", 0);
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     setenv("OMP_NUM_THREADS", "1", 1);
     unsetenv("DEBUGINFOD_URLS");

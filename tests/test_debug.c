@@ -323,6 +323,21 @@ START_TEST(damage_to_memory_stops_it)
 }
 END_TEST
 
+START_TEST(a_sanitizer_stops_it_at_what_it_finds)
+{
+    begin("--sanitize", "--debug", "partitions", "--device", "cpu", "--submission",
+          write_submission(prints_and_overflows), NULL);
+    expect("Breakpoint 1, partition_indices");
+    type("continue\n");
+    expect("heap-buffer-overflow");
+    expect("received signal SIGABRT");
+    type("backtrace\n");
+    expect("in partition_indices (");
+    expect("at assignment/data_parallel.c:8\n");
+    ck_assert_int_eq(finish(), 0);
+}
+END_TEST
+
 START_TEST(what_becomes_of_the_others_is_told)
 {
     begin("--debug", "gradients", "--device", "cpu", "--submission",
@@ -384,8 +399,10 @@ START_TEST(no_process_is_left_by_one_that_is_killed)
 END_TEST
 #endif
 
-static void add_tests_with_gdb(TCase *tests)
+static void add_tests_with_gdb(TCase *tests, const char *variant)
 {
+    if (strcmp(variant, "asan") == 0)
+        tcase_add_test(tests, a_sanitizer_stops_it_at_what_it_finds);
     tcase_add_test(tests, what_this_device_cannot_run_is_refused);
     tcase_add_test(tests, a_file_that_does_not_compile_has_failed);
     tcase_add_loop_test(tests, it_stops_in_the_function, 0, sizeof stops / sizeof stops[0]);
@@ -400,9 +417,10 @@ static void add_tests_with_gdb(TCase *tests)
 
 int main(void)
 {
-    const char *variant = getenv("VARIANT"), *debugger = debug_find();
+    const char *variant = getenv("VARIANT") ? getenv("VARIANT") : "release";
+    const char *debugger = debug_find();
     root = realpath(".", NULL);
-    executable = format_or_fault("%s/build/%s/grade", root, variant ? variant : "release");
+    executable = format_or_fault("%s/build/%s/grade", root, variant);
     Suite *suite = suite_create("debug");
     TCase *tests = tcase_create("debug");
     tcase_set_timeout(tests, 120);
@@ -412,7 +430,7 @@ int main(void)
     tcase_add_test(tests, a_debugger_is_asked_for);
     tcase_add_test(tests, every_criterion_calls_a_function_of_its_file);
     if (debugger && strcmp(debugger, "gdb") == 0)
-        add_tests_with_gdb(tests);
+        add_tests_with_gdb(tests, variant);
     else
         puts("gdb is not installed: what needs it is skipped");
     suite_add_tcase(suite, tests);
