@@ -127,14 +127,14 @@ static void on_stop(int signal)
     told_to_stop = true;
 }
 
-int criterion_main(int argc, char **argv)
+/* worlds_of - the subjects that the arguments ask for. Strings are borrowed from argv. */
+static struct worlds worlds_of(int argc, char **argv)
 {
-    fault_without_memory();
     const struct criterion *criterion =
         argc == CRITERION_ARGUMENTS ? rubric_find(argv[CRITERION_ID]) : NULL;
     if (!criterion)
         fault("grade-criterion: wrong arguments");
-    struct worlds worlds = {
+    return (struct worlds){
         .criterion = criterion,
         .executable = argv[CRITERION_EXECUTABLE],
         .device = argv[CRITERION_DEVICE],
@@ -146,8 +146,14 @@ int criterion_main(int argc, char **argv)
         .isolation = argv[CRITERION_ISOLATION],
         .sanitizer = argv[CRITERION_SANITIZER],
     };
+}
+
+int criterion_main(int argc, char **argv)
+{
+    fault_without_memory();
+    struct worlds worlds = worlds_of(argc, argv);
     struct judge j = {
-        .criterion = criterion,
+        .criterion = worlds.criterion,
         .seed = worlds.seed,
         .device = strcmp(worlds.device, "cpu") == 0 ? DEVICE_CPU : DEVICE_CUDA,
         .worlds = &worlds,
