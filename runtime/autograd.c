@@ -120,6 +120,7 @@ static struct node *node_new(const struct record *record)
     node_number(node);
     node->name = record->name;
     node->rule = record->rule;
+    node->late_rule = record->late_rule;
     node->number = record->number;
     for (int i = 0; i < 2; i++)
         node->integers[i] = record->integers[i];

@@ -31,7 +31,9 @@ struct saved {
 
 struct backward; /* the backward of one node, under way */
 
-/* A rule sends a gradient to each input that wants one. errors: -1 */
+/* A rule sends a gradient to each input that wants one. errors: -1
+ * Where there is a late rule, the first one sends to input 0 and that to the others: what only
+ * leaves wait for keeps no thread from going on. */
 typedef int backward_fn(struct backward *run);
 
 enum { NODE_SAVED = 3 };
@@ -39,7 +41,7 @@ enum { NODE_SAVED = 3 };
 struct node {
     struct object object;
     const char *name;
-    backward_fn *rule;
+    backward_fn *rule, *late_rule;
     unsigned lane;               /* of the thread that made it, and of no other */
     unsigned long long sequence; /* how many that thread had made before */
     bool on_device;              /* its result is not in the CPU's memory */
@@ -55,7 +57,7 @@ struct node {
 
 struct record {
     const char *name; /* the operation, for messages */
-    backward_fn *rule;
+    backward_fn *rule, *late_rule;
     int n; /* inputs */
     struct tensor *const *inputs;
     struct tensor *saved[NODE_SAVED]; /* what the rule needs; NULL entries are allowed */

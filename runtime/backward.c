@@ -66,27 +66,58 @@ static int deliver(struct plan *plan, struct edge *edge)
     return 0;
 }
 
-static int run_rule(struct plan *plan, struct node *node, struct tensor *gradient)
+static void release_gradient(struct target *target)
 {
-    SCOPE;
-    return node->rule(&(struct backward){node, gradient, plan});
+    tensor_release(target->gradient);
+    target->gradient = NULL;
 }
 
-/* What was sent is delivered after the rule's scope has ended, so that it may be the target's
- * alone. */
-int plan_run_node(struct plan *plan, int target)
+static int call_rule(struct plan *plan, struct target *target, backward_fn *rule)
 {
-    struct node *node = plan->target[target].node;
-    struct tensor *gradient = plan->target[target].gradient;
-    int status = gradient ? run_rule(plan, node, gradient) : 0;
-    plan->target[target].gradient = NULL;
-    tensor_release(gradient);
-    for (int i = 0; status == 0 && i < node->inputs; i++)
-        if (node->edges[i].node || node->edges[i].leaf)
-            status = deliver(plan, &node->edges[i]);
-    plan->target[target].node = NULL;
+    SCOPE;
+    return target->gradient ? rule(&(struct backward){target->node, target->gradient, plan}) : 0;
+}
+
+/* run_rule - and deliver what it sent, to the inputs from `first` to before `end`. That comes after
+ * the rule's scope has ended and, if it was the last rule, the gradient was let go: what was sent
+ * may then be the receiver's alone. */
+static int run_rule(struct plan *plan, struct target *target, backward_fn *rule, int first, int end)
+{
+    struct edge *edges = target->node->edges;
+    int status = call_rule(plan, target, rule);
+    if (end == target->node->inputs)
+        release_gradient(target);
+    for (int i = first; status == 0 && i < end; i++)
+        if (edges[i].node || edges[i].leaf)
+            status = deliver(plan, &edges[i]);
+    return status;
+}
+
+static void node_is_done(struct target *target)
+{
+    struct node *node = target->node;
+    release_gradient(target);
+    target->node = NULL;
     node_clear(node);
     object_release(&node->object);
+}
+
+int plan_run_late(struct plan *plan, int at)
+{
+    struct target *target = &plan->target[at];
+    int status = run_rule(plan, target, target->node->late_rule, 1, target->node->inputs);
+    node_is_done(target);
+    return status;
+}
+
+int plan_run_node(struct plan *plan, int at)
+{
+    struct target *target = &plan->target[at];
+    const struct node *node = target->node;
+    int status = run_rule(plan, target, node->rule, 0, node->late_rule ? 1 : node->inputs);
+    if (status == 0 && node->late_rule)
+        return lanes_give_away(plan, at) ? 1 : plan_run_late(plan, at);
+    node_is_done(target);
     return status;
 }
 

@@ -23,6 +23,7 @@ struct target {
     int unsteady; /* contributions of a turn below this find a sum that depends on timing */
     int place;    /* in the order of the plan: higher ones run first */
     int lane;
+    int next_late; /* in the crew's list; NOBODY at its end */
 };
 
 struct visit {
@@ -97,6 +98,10 @@ void lanes_close(struct plan *plan);
 /* lanes_push - a node has all it needs to run */
 void lanes_push(struct plan *plan, int target);
 
+/* lanes_give_away - let a thread that has nothing to do run a node's late rule. returns: whether
+ * there is one */
+bool lanes_give_away(struct plan *plan, int target);
+
 /* lanes_run - run nodes until none is left. errors: -1, with the first error in any thread */
 int lanes_run(struct plan *plan);
 
@@ -108,6 +113,9 @@ pthread_mutex_t *lanes_lock_hooks(struct plan *plan);
 
 /* ---- backward.c ---- */
 
-/* plan_run_node - call its rule, hand on what it sent. errors: -1 */
+/* plan_run_node - call its rule, hand on what it sent; the late rule, too, unless another thread
+ * takes it
+ * returns: 0; 1 if plan_run_late is left to do. errors: -1 */
 int plan_run_node(struct plan *plan, int target);
+int plan_run_late(struct plan *plan, int target);
 #endif

@@ -3,7 +3,10 @@
  * The nodes that one thread made form a lane; those of a lane run one at a time, the latest made
  * first. Lanes are no threads: a thread takes a node of any lane that nobody is running, of the one
  * that it ran last if possible. It calls another thread only when it leaves a lane behind that
- * could run, so a graph whose stages wait for each other anyway is gone through without any. */
+ * could run, so a graph whose stages wait for each other anyway is gone through without any.
+ *
+ * Late rules belong to no lane: a thread that finds no lane to go on with takes the one that
+ * another had to run next, who goes on in its lane meanwhile. */
 #include <stdlib.h>
 
 #include "runtime/backward_internal.h"
@@ -14,7 +17,7 @@
  * worth its start: that takes as long as some 50,000 elements in the quickest operation. */
 enum { WORTH_A_THREAD = 1 << 16 };
 
-enum { TARGET_LOCKS = 64 };
+enum { TARGET_LOCKS = 64, NOBODY = -1 };
 
 /* The threads that run a plan with several lanes. */
 struct crew {
@@ -22,6 +25,7 @@ struct crew {
     pthread_cond_t wake;
     int nodes_left, idle, threads; /* threads: without the caller */
     pthread_t thread[LANES_MAX];
+    int late, late_count; /* the targets whose late rules were given away, and nobody took yet */
     bool failed;
     struct error *error;
 
@@ -67,6 +71,7 @@ static struct crew *crew_new(int nodes)
     if (!crew)
         return raise_null(MemoryError, "out of memory for backward");
     crew->nodes_left = nodes;
+    crew->late = NOBODY;
     pthread_mutex_init(&crew->mutex, NULL);
     pthread_cond_init(&crew->wake, NULL);
     pthread_mutex_init(&crew->hooks, NULL);
@@ -198,17 +203,31 @@ static struct lane *next_lane(struct plan *plan, struct lane *last)
 
 static void *crew_main(void *plan);
 
-/* call_help - wake or start a thread if there is a lane for it. If none can be had, those that are
- * there do it all. */
-static void call_help(struct plan *plan)
+/* wake_one - or start one. If none can be had, those that are there do it all. */
+static void wake_one(struct plan *plan)
 {
     struct crew *crew = plan->crew;
-    if (!next_lane(plan, NULL))
-        return;
     if (crew->idle > 0)
         pthread_cond_signal(&crew->wake);
     else if (crew->threads + 1 < plan->lane_count)
         crew->threads += !pthread_create(&crew->thread[crew->threads], NULL, crew_main, plan);
+}
+
+bool lanes_give_away(struct plan *plan, int target)
+{
+    struct crew *crew = plan->crew;
+    if (!crew)
+        return false;
+    pthread_mutex_lock(&crew->mutex);
+    bool taken = crew->late_count < crew->idle + plan->lane_count - 1 - crew->threads;
+    if (taken) {
+        plan->target[target].next_late = crew->late;
+        crew->late = target;
+        crew->late_count++;
+        wake_one(plan);
+    }
+    pthread_mutex_unlock(&crew->mutex);
+    return taken;
 }
 
 /* stop_for - the first error is kept, from whichever thread */
@@ -221,19 +240,37 @@ static void stop_for(struct crew *crew, struct error *error)
     crew->failed = true;
 }
 
+static void node_ended(struct crew *crew, int status)
+{
+    crew->nodes_left -= status <= 0; /* of 1, the late rule is left */
+    if (status < 0)
+        stop_for(crew, error_take());
+}
+
 static void run_next_of(struct plan *plan, struct lane *lane)
 {
     struct crew *crew = plan->crew;
     int target = heap_pop(lane);
     lane->running = true;
-    call_help(plan);
+    if (next_lane(plan, NULL))
+        wake_one(plan);
     pthread_mutex_unlock(&crew->mutex);
     int status = plan_run_node(plan, target);
     pthread_mutex_lock(&crew->mutex);
     lane->running = false;
-    crew->nodes_left--;
-    if (status < 0)
-        stop_for(crew, error_take());
+    node_ended(crew, status);
+}
+
+static void run_late(struct plan *plan)
+{
+    struct crew *crew = plan->crew;
+    int target = crew->late;
+    crew->late = plan->target[target].next_late;
+    crew->late_count--;
+    pthread_mutex_unlock(&crew->mutex);
+    int status = plan_run_late(plan, target);
+    pthread_mutex_lock(&crew->mutex);
+    node_ended(crew, status);
 }
 
 static void crew_work(struct plan *plan)
@@ -245,6 +282,8 @@ static void crew_work(struct plan *plan)
         lane = next_lane(plan, lane);
         if (lane) {
             run_next_of(plan, lane);
+        } else if (crew->late != NOBODY) {
+            run_late(plan);
         } else {
             crew->idle++;
             pthread_cond_wait(&crew->wake, &crew->mutex);

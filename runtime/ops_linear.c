@@ -76,21 +76,23 @@ static struct tensor *rows_of(struct tensor *x)
 
 /* dx (rows, in) = gradient (rows, out) W (out, in), added to what x's gradient is so far: gemm does
  * that for nothing. */
-static int linear_backward_x(struct backward *run, struct tensor *gradient)
+static int linear_backward(struct backward *run)
 {
-    struct tensor *weight = backward_saved(run, LINEAR_WEIGHT);
-    struct tensor *partial = backward_partial(run, LINEAR_X);
+    if (!backward_wants(run, LINEAR_X))
+        return 0;
+    const struct edge *x = &run->node->edges[LINEAR_X];
+    struct tensor *gradient = rows_of(run->gradient), *partial = backward_partial(run, LINEAR_X);
+    struct tensor *weight = gradient ? backward_saved(run, LINEAR_WEIGHT) : NULL;
     if (!weight)
         return -1;
     if (partial)
         return multiply_into(rows_of(partial), gradient, weight, 1) ? 0 : -1;
-    const struct edge *x = &run->node->edges[LINEAR_X];
     return backward_send(run, LINEAR_X,
                          x->ndim == 2 ? multiply(gradient, weight)
                                       : op_reshape(multiply(gradient, weight), x->ndim, x->shape));
 }
 
-static int linear_backward(struct backward *run)
+static int linear_backward_parameters(struct backward *run)
 {
     struct tensor *gradient = rows_of(run->gradient);
     if (!gradient)
@@ -98,12 +100,10 @@ static int linear_backward(struct backward *run)
     if (backward_wants(run, LINEAR_BIAS) &&
         backward_send(run, LINEAR_BIAS, tensor_sum_rows(gradient)) < 0)
         return -1;
-    if (backward_wants(run, LINEAR_WEIGHT) &&
-        backward_send(run, LINEAR_WEIGHT,
-                      multiply(op_transposed(gradient), rows_of(backward_saved(run, LINEAR_X)))) <
-            0)
-        return -1;
-    return backward_wants(run, LINEAR_X) ? linear_backward_x(run, gradient) : 0;
+    if (!backward_wants(run, LINEAR_WEIGHT))
+        return 0;
+    return backward_send(run, LINEAR_WEIGHT,
+                         multiply(op_transposed(gradient), rows_of(backward_saved(run, LINEAR_X))));
 }
 
 static int linear_check(const struct tensor *x, const struct tensor *weight,
@@ -145,7 +145,7 @@ struct tensor *tensor_linear(struct tensor *x, struct tensor *weight, struct ten
         return NULL;
     return autograd_record(linear_forward(x, weight, bias),
                            &(struct record){"tensor_linear", linear_backward,
-                                            INPUTS(x, weight, bias),
+                                            linear_backward_parameters, INPUTS(x, weight, bias),
                                             .saved = {autograd_wants(weight) ? x : NULL,
                                                       autograd_wants(x) ? weight : NULL}});
 }

@@ -1,5 +1,5 @@
 /* Backward of graphs that several threads built: what runs at the same time, in which order and in
- * which thread. */
+ * which thread; late rules. */
 #include <check.h>
 #include <pthread.h>
 
@@ -209,6 +209,84 @@ START_TEST(copies_of_the_calling_thread_come_late)
 }
 END_TEST
 
+/* ---- late rules ---- */
+
+struct late_op {
+    struct tensor *a, *b;
+    backward_fn *rule, *late_rule;
+};
+
+static struct tensor *late_op_run(void *environment)
+{
+    const struct late_op *op = environment;
+    return autograd_record(
+        tensor_own(tensor_alias(op->a)),
+        &(struct record){"a late operation", op->rule, op->late_rule, INPUTS(op->a, op->b)});
+}
+
+static int pass_first(struct backward *run)
+{
+    return backward_send(run, 0, run->gradient);
+}
+
+static int pass_first_when_met(struct backward *run)
+{
+    meet();
+    return pass_first(run);
+}
+
+static int pass_second_when_met(struct backward *run)
+{
+    meet();
+    return backward_send(run, 1, run->gradient);
+}
+
+static int fail_when_met(struct backward *run)
+{
+    (void)run;
+    meet();
+    return raise_error(ValueError, "late");
+}
+
+/* lanes_with_late_rule - two operations of stage 0, the later with a late rule to `weight`; those
+ * of the stages 1 and 2 run one after the other, so there is a thread that has nothing to do. The
+ * late rule and the rule that comes after it wait for each other. */
+static struct tensor *lanes_with_late_rule(struct workers *workers, struct tensor *x,
+                                           struct tensor *weight, backward_fn *late_rule)
+{
+    meeting_init(2);
+    struct tensor *first = BY(workers, 0, op_run, (struct op){x, NULL, pass_first_when_met, 0});
+    struct tensor *second =
+        BY(workers, 0, late_op_run, (struct late_op){first, weight, pass_first, late_rule});
+    struct tensor *other = passed(workers, 2, passed(workers, 1, x, 2), 3);
+    return joined((struct tensor *[]){second, other}, 2);
+}
+
+START_TEST(late_rules_are_for_threads_with_nothing_to_do)
+{
+    SCOPE;
+    struct workers *workers = workers_new(3);
+    struct tensor *x = leaf(1, CPU), *weight = leaf(1, CPU);
+    backward(lanes_with_late_rule(workers, x, weight, pass_second_when_met));
+    ck_assert_double_eq(gradient_of(x), 2);
+    ck_assert_double_eq(gradient_of(weight), 1);
+    workers_close(workers);
+}
+END_TEST
+
+START_TEST(error_in_a_late_rule)
+{
+    SCOPE;
+    struct workers *workers = workers_new(3);
+    struct tensor *x = leaf(1, CPU), *weight = leaf(1, CPU);
+    ck_assert_int_eq(tensor_backward(lanes_with_late_rule(workers, x, weight, fail_when_met)), -1);
+    ck_assert(error_is(&ValueError));
+    error_clear();
+    ck_assert_ptr_null(tensor_grad(weight));
+    workers_close(workers);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("backward_lanes");
@@ -222,6 +300,8 @@ int main(void)
     tcase_add_test(tests, one_thread_drives_devices);
     tcase_add_test(tests, copies_carry_the_numbers_of_their_stage);
     tcase_add_test(tests, copies_of_the_calling_thread_come_late);
+    tcase_add_test(tests, late_rules_are_for_threads_with_nothing_to_do);
+    tcase_add_test(tests, error_in_a_late_rule);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
