@@ -1,5 +1,6 @@
 /* test_debug.c - one criterion under a debugger: grade --debug, with gdb reading its commands from
- * a pipe as it would read them from a terminal. Without gdb only the refusals are tested. */
+ * a pipe as it would read them from a terminal; where there is only lldb, the least of it; without
+ * either, the refusals alone. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -43,6 +44,13 @@ _Noreturn static void become_grade(int in, int out, const char *const *arguments
     _exit(127);
 }
 
+static void pipe_open(int ends[2])
+{
+    ck_assert_int_eq(pipe(ends), 0);
+    fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+}
+
 /* begin - grade WORD... NULL */
 static void begin(const char *word, ...)
 {
@@ -53,8 +61,8 @@ static void begin(const char *word, ...)
     for (int i = 1; arguments[i]; i++)
         arguments[i + 1] = va_arg(rest, const char *);
     va_end(rest);
-    ck_assert_int_eq(pipe2(in, O_CLOEXEC), 0);
-    ck_assert_int_eq(pipe2(out, O_CLOEXEC), 0);
+    pipe_open(in);
+    pipe_open(out);
     session = (struct session){.to = in[1], .from = out[0], .pid = fork()};
     ck_assert_int_ge(session.pid, 0);
     if (session.pid == 0)
@@ -399,6 +407,25 @@ START_TEST(no_process_is_left_by_one_that_is_killed)
 END_TEST
 #endif
 
+START_TEST(it_stops_under_lldb)
+{
+    char place[64], *text = reference_text("data_parallel.c");
+    begin("--debug", "gradients", "--device", "cpu", "--submission", reference(), NULL);
+    expect("gradients: rank 0 of 2 under lldb, on cpu");
+    expect("stop reason = breakpoint");
+    snprintf(place, sizeof place, "at data_parallel.c:%d", line_of(text, "named_tensors *"));
+    expect(place);
+    expect("struct named_tensors *parameters = "); /* the source is found */
+    type("breakpoint delete -f\n");
+    expect("All breakpoints removed");
+    type("continue\n");
+    expect("exited with status = 0");
+    type("quit\n");
+    ck_assert_int_eq(finish(), 0);
+    free(text);
+}
+END_TEST
+
 static void add_tests_with_gdb(TCase *tests, const char *variant)
 {
     if (strcmp(variant, "asan") == 0)
@@ -431,8 +458,10 @@ int main(void)
     tcase_add_test(tests, every_criterion_calls_a_function_of_its_file);
     if (debugger && strcmp(debugger, "gdb") == 0)
         add_tests_with_gdb(tests, variant);
+    else if (debugger)
+        tcase_add_test(tests, it_stops_under_lldb);
     else
-        puts("gdb is not installed: what needs it is skipped");
+        puts("neither gdb nor lldb is installed: what needs one is skipped");
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
