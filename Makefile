@@ -45,7 +45,8 @@ EXPORT_SYMBOLS := -rdynamic
 endif
 
 ALL_CFLAGS := -std=gnu17 -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Werror \
-	-fno-omit-frame-pointer -pthread -MMD -MP -I. -DBUILD_FOLDER='"$B"' $(BLAS_CFLAGS) \
+	-fno-omit-frame-pointer -pthread -MMD -MP -I. -DBUILD_FOLDER='"$B"' \
+	-DSTUDENT_CFLAGS='"$(strip $(shell $(PKG_CONFIG) --cflags jansson))"' $(BLAS_CFLAGS) \
 	$(shell $(PKG_CONFIG) --cflags $(PACKAGES)) $(DEFINES_$(VARIANT)) $(CFLAGS) $(SANITIZE)
 LIBS := $(shell $(PKG_CONFIG) --libs $(PACKAGES)) $(BLAS_LIBS) $(LIBS_DL) -lm -pthread
 SHARED := $(if $(filter Darwin,$(UNAME)),-dynamiclib -undefined dynamic_lookup,-shared)
