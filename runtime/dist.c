@@ -19,14 +19,13 @@ static int check_tensor(const struct tensor *x, const char *caller)
     return 0;
 }
 
-static int check_op(const struct group *group, enum dist_op op, const struct tensor *x,
-                    const char *caller)
+static int check_op(enum dist_op op, const struct tensor *x, const char *caller)
 {
     if (op == DIST_AVG && tensor_device(x).kind == DEVICE_CPU)
         return raise_error(ValueError,
-                           "%s: the %s backend has no AVG (nor has gloo): sum, then divide by "
+                           "%s: the TCP backend has no AVG (nor has gloo): sum, then divide by "
                            "dist_world_size()",
-                           caller, group->backend->name);
+                           caller);
     if (op < DIST_SUM || op > DIST_AVG)
         return raise_error(ValueError, "%s: unknown operation %d", caller, (int)op);
     return 0;
@@ -91,8 +90,7 @@ static struct call call_on(enum call_kind kind, const struct tensor *input, stru
 static int prepare_all_reduce(struct group *group, struct tensor *x, enum dist_op op,
                               struct call *call)
 {
-    if (!group || !x || check_tensor(x, "all_reduce") < 0 ||
-        check_op(group, op, x, "all_reduce") < 0)
+    if (!group || !x || check_tensor(x, "all_reduce") < 0 || check_op(op, x, "all_reduce") < 0)
         return -1;
     *call = call_on(CALL_ALL_REDUCE, x, x);
     call->op = op;
@@ -133,7 +131,7 @@ int group_reduce_scatter(struct group *group, struct tensor *output, const struc
                          enum dist_op op)
 {
     if (!group || !output || !input || check_shares(group, input, output, "reduce_scatter") < 0 ||
-        check_op(group, op, input, "reduce_scatter") < 0)
+        check_op(op, input, "reduce_scatter") < 0)
         return -1;
     struct call call = call_on(CALL_REDUCE_SCATTER, input, output);
     call.op = op;
@@ -196,7 +194,7 @@ struct group *group_connect(const struct group_options *options)
     if (check_options(options) < 0)
         return NULL;
     double timeout = options->timeout_s > 0 ? options->timeout_s : wait_limit();
-    struct group *group = group_new(&tcp_backend, options->rank, options->world_size, timeout);
+    struct group *group = group_new(options->rank, options->world_size, timeout);
     if (group && tcp_connect(group, options) < 0) {
         object_release(&group->object);
         return NULL;
@@ -212,7 +210,7 @@ void group_close(struct group *group)
     atomic_compare_exchange_strong(&default_group, &expected, NULL);
     group_drain(group);
     device_close(group);
-    group->backend->close(group);
+    mesh_close(group->mesh);
     object_release(&group->object);
 }
 

@@ -86,7 +86,7 @@ static void lane_begin(struct exchange *exchange, int peer)
 
 static void exchange_begin(struct exchange *exchange, struct group *group, const struct call *call)
 {
-    struct mesh *mesh = group->connections;
+    struct mesh *mesh = group->mesh;
     exchange->group = group;
     exchange->mesh = mesh;
     exchange->lane_count = 0;
@@ -153,7 +153,7 @@ static void step_reduction(struct exchange *exchange)
 
 static int scratch_reserve(struct group *group, size_t bytes)
 {
-    struct mesh *mesh = group->connections;
+    struct mesh *mesh = group->mesh;
     if (bytes <= mesh->scratch_bytes)
         return 0;
     free(mesh->scratch);

@@ -384,7 +384,7 @@ static void connector_init(struct connector *c, struct group *group,
                            const struct group_options *options)
 {
     c->group = group;
-    c->mesh = group->connections;
+    c->mesh = group->mesh;
     c->file = options->file;
     c->deadline = seconds_now() + group->timeout_s;
     c->listener = options->addresses ? socket_prepare(options->listener) : -1;
@@ -440,9 +440,9 @@ void mesh_close(struct mesh *mesh)
 int tcp_connect(struct group *group, const struct group_options *options)
 {
     struct connector *c = calloc(1, sizeof *c);
-    group->connections = mesh_new();
-    if (!c || !group->connections) {
-        mesh_close(group->connections);
+    group->mesh = mesh_new();
+    if (!c || !group->mesh) {
+        mesh_close(group->mesh);
         free(c);
         return raise_error(MemoryError, "out of memory for the connections of a group");
     }
@@ -452,13 +452,6 @@ int tcp_connect(struct group *group, const struct group_options *options)
         result = options->addresses ? meet_by_addresses(c, options) : meet_by_file(c, options);
     connector_free(c);
     if (result < 0)
-        mesh_close(group->connections);
+        mesh_close(group->mesh);
     return result;
 }
-
-static void tcp_close(struct group *group)
-{
-    mesh_close(group->connections);
-}
-
-const struct backend tcp_backend = {.name = "TCP", .run = tcp_run, .close = tcp_close};

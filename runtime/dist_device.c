@@ -105,7 +105,7 @@ static int connect_directly(struct group *group)
 /* link_make - these exchanges are no collectives of the caller's, and do not count as such */
 static int link_make(struct group *group)
 {
-    struct mesh *mesh = group->connections;
+    struct mesh *mesh = group->mesh;
     uint32_t completed = mesh->completed;
     if (choose_route(group) < 0 ||
         (group->link.route == ROUTE_DIRECT && connect_directly(group) < 0))
@@ -121,7 +121,7 @@ static int run_directly(struct group *group, const struct call *call)
     if (backend()->run(group->link.connection, call) < 0)
         return fail_with_pending(group);
     if (!is_message(call->kind))
-        ((struct mesh *)group->connections)->completed++;
+        group->mesh->completed++;
     return 0;
 }
 

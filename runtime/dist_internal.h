@@ -1,13 +1,14 @@
 #ifndef RUNTIME_DIST_INTERNAL_H
 #define RUNTIME_DIST_INTERNAL_H
-/* dist_internal.h - what lies between the entry points of dist.h and a backend.
+/* dist_internal.h - what lies between the entry points of dist.h and the connections.
  *
- *     dist.c       checks the arguments and makes a struct call of them
- *     dist_work.c  runs one call of a group at a time, in order, now or in the group's own thread
- *     a backend    carries a call out over its connections
+ *     dist.c         checks the arguments and makes a struct call of them
+ *     dist_work.c    runs one call of a group at a time, in order, now or in the group's own thread
+ *     dist_device.c  carries out a call on the memory of devices
+ *     dist_tcp.h     carries out any other, over TCP
  *
- * A call that fails breaks its group: the backend says why with group_fail, and from then on every
- * call gives that error. */
+ * A call that fails breaks its group: whoever carries it out says why with group_fail, and from
+ * then on every call gives that error. */
 #include <pthread.h>
 #include <stdbool.h>
 
@@ -47,20 +48,11 @@ struct call {
     void *fence;                 /* of a device that is not the CPU; see plugin.h */
 };
 
-struct backend {
-    const char *name;
-    /* run - carry out a call; 0, or -1 after group_fail. Never entered by two threads at once. */
-    int (*run)(struct group *group, const struct call *call);
-    /* close - let the connections go; called once, after the last run */
-    void (*close)(struct group *group);
-};
-
 enum { FAILURE_BYTES = 1000 };
 
 struct group {
     struct object object; /* the caller of group_connect holds one reference, every work another */
-    const struct backend *backend;
-    void *connections; /* the backend's */
+    struct mesh *mesh;    /* its connections; see dist_tcp.h */
     struct link {
         enum route { ROUTE_UNKNOWN, ROUTE_DIRECT, ROUTE_BY_HOST } route;
         int device;
@@ -71,7 +63,7 @@ struct group {
 
     pthread_mutex_t mutex; /* of all that follows */
     pthread_cond_t changed;
-    bool busy; /* somebody is in backend->run */
+    bool busy; /* somebody carries out a call */
     bool closing;
     struct work *first, *last; /* started with _async and not yet run */
     bool has_thread;
@@ -83,7 +75,7 @@ struct group {
 };
 
 /* group_new - a group without connections. owns: the caller. errors: MemoryError */
-struct group *group_new(const struct backend *backend, int rank, int world_size, double timeout_s);
+struct group *group_new(int rank, int world_size, double timeout_s);
 
 /* group_fail - break the group; the first failure stays. returns: -1. Raises nothing by itself. */
 int group_fail(struct group *group, const struct error_type *type, const char *format, ...)

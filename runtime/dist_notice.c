@@ -79,7 +79,7 @@ bool header_agrees(const struct header *mine, int rank, const struct header *the
 /* tell_everybody - a control connection without earlier traffic takes a notice whole, at once */
 static void tell_everybody(struct group *group, const struct notice *notice)
 {
-    struct mesh *mesh = group->connections;
+    struct mesh *mesh = group->mesh;
     for (int p = 0; p < group->world_size; p++)
         if (mesh->peers[p].fd[CHANNEL_CONTROL] >= 0)
             send(mesh->peers[p].fd[CHANNEL_CONTROL], notice, sizeof *notice,
@@ -91,7 +91,7 @@ int mesh_fail(struct group *group, const struct error_type *type, const char *fo
     if (group->failure)
         return -1;
     struct notice notice = {
-        .completed = ((struct mesh *)group->connections)->completed,
+        .completed = group->mesh->completed,
         .is_timeout = type == &TimeoutError,
     };
     va_list arguments;
@@ -116,7 +116,7 @@ int mesh_fail_mismatch(struct group *group, const struct header *mine, int peer,
 /* last_words - whether the peer, or another one, has said why, before its connection ended */
 static bool last_words(struct group *group, int peer)
 {
-    struct peer *gone = &((struct mesh *)group->connections)->peers[peer];
+    struct peer *gone = &group->mesh->peers[peer];
     double deadline = seconds_now() + 1e-3 * LAST_WORDS_MS;
     while (!gone->silent && seconds_now() < deadline) {
         struct pollfd control = {.fd = gone->fd[CHANNEL_CONTROL], .events = POLLIN};
@@ -142,7 +142,7 @@ int mesh_fail_left(struct group *group, const struct header *mine, int peer, int
  * after that must have told everybody why, or it would itself be taken for the one that left. */
 static int heed(struct group *group)
 {
-    struct mesh *mesh = group->connections;
+    struct mesh *mesh = group->mesh;
     const struct notice *warning = &mesh->warning;
     if (!mesh->is_warned || mesh->completed < warning->completed)
         return 0;
@@ -153,7 +153,7 @@ static int heed(struct group *group)
 
 int mesh_hear(struct group *group, int peer)
 {
-    struct mesh *mesh = group->connections;
+    struct mesh *mesh = group->mesh;
     struct peer *p = &mesh->peers[peer];
     ssize_t got = recv(p->fd[CHANNEL_CONTROL], (char *)&p->notice + p->notice_bytes,
                        sizeof p->notice - p->notice_bytes, MSG_DONTWAIT);
@@ -176,7 +176,7 @@ int mesh_hear(struct group *group, int peer)
 
 int mesh_hear_all(struct group *group)
 {
-    struct mesh *mesh = group->connections;
+    struct mesh *mesh = group->mesh;
     struct pollfd controls[GROUP_MAX_RANKS];
     if (heed(group) < 0)
         return -1;
@@ -194,7 +194,7 @@ int mesh_hear_all(struct group *group)
 
 int mesh_absent(const struct group *group)
 {
-    const struct mesh *mesh = group->connections;
+    const struct mesh *mesh = group->mesh;
     for (int p = 0; p < group->world_size; p++)
         if (p != group->rank && mesh->peers[p].silent)
             return p;

@@ -1,6 +1,6 @@
 #ifndef RUNTIME_DIST_TCP_H
 #define RUNTIME_DIST_TCP_H
-/* dist_tcp.h - the TCP backend's own parts.
+/* dist_tcp.h - calls carried out over TCP.
  *
  *     dist_connect.c     from options to a full mesh of connections
  *     dist_socket.c      sockets, addresses
@@ -51,12 +51,10 @@ struct mesh {
     size_t scratch_bytes;
 };
 
-extern const struct backend tcp_backend;
-
 /* tcp_connect - give the group its mesh. errors: -1, as group_connect */
 int tcp_connect(struct group *group, const struct group_options *options);
 
-/* mesh_close - close every connection and free the mesh. NULL is allowed. */
+/* mesh_close - close every connection and free the mesh; after the last call. NULL is allowed. */
 void mesh_close(struct mesh *mesh);
 
 /* ---- dist_notice.c ---- */
@@ -138,6 +136,7 @@ int exchange_run(struct exchange *exchange);
 
 /* ---- dist_algorithms.c ---- */
 
+/* tcp_run - carry out a call, one at a time. errors: -1, the group is broken */
 int tcp_run(struct group *group, const struct call *call);
 
 /* tcp_agree - find out whether the peers have called the same. errors: -1, the group is broken */

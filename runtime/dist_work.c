@@ -9,7 +9,7 @@
 
 #include "runtime/activity.h"
 #include "runtime/clock.h"
-#include "runtime/dist_internal.h"
+#include "runtime/dist_tcp.h"
 #include "runtime/scope.h"
 #include "runtime/tensor_internal.h"
 
@@ -30,13 +30,12 @@ static void group_destroy(struct object *object)
     free(group);
 }
 
-struct group *group_new(const struct backend *backend, int rank, int world_size, double timeout_s)
+struct group *group_new(int rank, int world_size, double timeout_s)
 {
     struct group *group = calloc(1, sizeof *group);
     if (!group)
         return raise_null(MemoryError, "out of memory for a process group");
     object_init(&group->object, group_destroy);
-    group->backend = backend;
     group->rank = rank;
     group->world_size = world_size;
     group->timeout_s = timeout_s;
@@ -83,7 +82,7 @@ static int run_alone(struct group *group, const struct call *call)
     group->busy = true;
     pthread_mutex_unlock(&group->mutex);
     int result = group->failure                    ? -1
-                 : call->device.kind == DEVICE_CPU ? group->backend->run(group, call)
+                 : call->device.kind == DEVICE_CPU ? tcp_run(group, call)
                                                    : device_run(group, call);
     if (call->target)
         tensor_modified(call->target);

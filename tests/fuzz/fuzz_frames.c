@@ -27,13 +27,13 @@ static int peer_with(const uint8_t *bytes, size_t n, int *theirs)
 
 static struct group *group_between(int rank, const int fd[CHANNELS])
 {
-    struct group *group = group_new(&tcp_backend, rank, 2, 0.2);
+    struct group *group = group_new(rank, 2, 0.2);
     struct mesh *mesh = calloc(1, sizeof *mesh);
     expect(group && mesh);
     for (int p = 0; p < GROUP_MAX_RANKS; p++)
         mesh->peers[p].fd[CHANNEL_DATA] = mesh->peers[p].fd[CHANNEL_CONTROL] = -1;
     memcpy(mesh->peers[!rank].fd, fd, sizeof mesh->peers[!rank].fd);
-    group->connections = mesh;
+    group->mesh = mesh;
     return group;
 }
 
