@@ -35,6 +35,20 @@ bench_grade() {
     row "whole CPU grade, median of $runs" "$seconds s" "" "" "<= 0.6 s" "$(holds "$seconds <= 0.6")"
 }
 
+# What a grade takes longer than without namespaces and filter, for each process that is isolated:
+# compilers, criteria and ranks.
+bench_isolation() {
+    local TIMEFORMAT=%R processes per_process
+    for _ in $(seq "$runs"); do
+        { time grade_once; } 2>>"$work/isolated"
+        { time GRADE_ISOLATION=process grade_once; } 2>>"$work/bare"
+    done
+    processes=$(cat "$work"/grade-logs/*.log | grep -c '^---- ')
+    per_process=$(awk "BEGIN { printf \"%.2f\", 1e3 * ($(median <"$work/isolated") - \
+        $(median <"$work/bare")) / ($processes + 3) }")
+    row "isolation of a process" "$per_process ms" "" "" "<= 5 ms" "$(holds "$per_process <= 5")"
+}
+
 # The largest process of a grade, the compiler's included.
 bench_memory() {
     local megabytes
@@ -89,6 +103,7 @@ speedup() {
 
 row "" ours peer ratio target -
 bench_grade
+bench_isolation
 bench_memory
 bench_peers allreduce
 sed -n 's/^allreduce \([0-9]*\) \([0-9]*\) .*/\1 \2/p' "$work/allreduce.ours" | sort -un -k1,1n -k2,2n |
