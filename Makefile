@@ -65,7 +65,6 @@ TESTS ?= $(TEST_SOURCES:tests/test_%.c=%) $(TEST_SCRIPTS:tests/%=%)
 
 OBJECTS := $(patsubst %.c,$B/%.o,$(RUNTIME) $(JUDGING))
 SUPPLIED_OBJECTS := $(SUPPLIED:%.c=$B/%.o)
-TEST_PROGRAMS := $(TEST_SOURCES:%.c=$B/%)
 BENCH_PROGRAMS := $(patsubst %.c,$B/%,$(wildcard tests/bench_*.c))
 
 # Devices that are loaded on demand. sim.so is made of the same files as cuda.so, the kernels
@@ -121,8 +120,8 @@ $B/cuda/%.o: %.c Makefile
 
 $B/cuda/%.o: %.cu Makefile
 	@mkdir -p $(@D)
-	$(call say,NVCC)$(NVCC) -std=c++17 -O3 $(GENCODE) -I. -Xcompiler -Wall,-fPIC,-fvisibility=hidden,-fno-exceptions,-fno-threadsafe-statics \
-		-MMD -MP -c -o $@ $<
+	$(call say,NVCC)$(NVCC) -std=c++17 -O3 $(GENCODE) -I. -MMD -MP -c -o $@ $< \
+		-Xcompiler -Wall,-fPIC,-fvisibility=hidden,-fno-exceptions,-fno-threadsafe-statics
 
 $B/cuda.so: $(CUDA_OBJECTS)
 	$(call say,LINK)$(CC) $(SHARED) -o $@ $^ -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 \
@@ -169,7 +168,6 @@ fuzz:
 clean:
 	rm -rf build grade
 
--include $(SIM_OBJECTS:.o=.d) $(CUDA_OBJECTS:.o=.d) $(OBJECTS:.o=.d) $(SUPPLIED_OBJECTS:.o=.d) $(TEST_PROGRAMS:=.d) \
-	$(FUZZ_TARGETS:%=$B/%.d) $B/tests/faults/interpose.d $B/grade.d
+-include $(shell find $B -name '*.d' 2>/dev/null)
 .PHONY: all test bench cuda-check bank fuzz clean
 .SECONDARY:

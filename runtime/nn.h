@@ -30,11 +30,14 @@ struct module *linear_new(int64_t in, int64_t out, enum dtype dtype, struct devi
  * errors: NULL weight passes through; ValueError if the shapes do not fit */
 struct module *linear_from(struct tensor *weight, struct tensor *bias);
 
+/* tanh_new, gelu_new, relu_new - tensor_tanh, tensor_gelu, tensor_relu of the input
+ * source: torch.nn.Tanh, GELU, ReLU */
 struct module *tanh_new(void);
 struct module *gelu_new(void);
 struct module *relu_new(void);
 
-/* residual_block_new - y = x + 0.1 gelu(linear(x)), children: "linear" (width, width) */
+/* residual_block_new - y = x + 0.1 gelu(linear(x)), child: "linear" (width, width)
+ * errors: as linear_new. source: the assignment's ResidualBlock */
 struct module *residual_block_new(int64_t width, enum dtype dtype, struct device device,
                                   struct rng *rng);
 

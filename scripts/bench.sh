@@ -67,7 +67,8 @@ PYTHON
 bench_peers() {
     local name=$1
     shift
-    : >"$work/$name.ours" >"$work/$name.peer"
+    : >"$work/$name.ours"
+    : >"$work/$name.peer"
     for _ in $(seq "$rounds"); do
         "build/release/tests/bench_$name" "$@" >>"$work/$name.ours"
         "$python" -c 'import torch' 2>/dev/null || continue

@@ -36,7 +36,7 @@ count_checks() {
         bad=$((BASH_REMATCH[2] + BASH_REMATCH[3]))
         good=$((BASH_REMATCH[1] - bad))
     fi
-    if [ $((good + bad)) -eq 0 ] || [ "$status" -ne 0 -a "$bad" -eq 0 ]; then
+    if [ $((good + bad)) -eq 0 ] || { [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; }; then
         bad=1
     fi
 }
