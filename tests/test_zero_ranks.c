@@ -7,7 +7,7 @@
 #include "tests/suite.h"
 #include "tests/zero_ranks.h"
 
-/* What an engine is made of. */
+/* What an engine is made of. model: NULL where there is but one. */
 struct setting {
     struct module *(*model)(void);
     json_t *config;
@@ -116,8 +116,9 @@ enum { FORK_VALUES = IN * OUT + OUT };
 
 static int train_forked(struct group *group, struct report *report, const void *context)
 {
+    const struct setting *setting = context;
     struct module *model = forked_model(group_rank(group) == 1);
-    struct engine *engine = engine_new(model, sgd_new(model, 1), context, group);
+    struct engine *engine = engine_new(model, sgd_new(model, 1), setting->config, group);
     struct tensor *x = tensor_cast(batch_inputs(0), FLOAT64);
     read_trainable(model, report->parameters[0]);
     int status = engine_backward(engine, tensor_sum(engine_forward(engine, x)));
@@ -131,8 +132,8 @@ static int train_forked(struct group *group, struct report *report, const void *
 START_TEST(test_parameter_without_gradient_counts_as_zero)
 {
     SCOPE;
-    json_t *config = config_for(2, 8, 1, 2, 0);
-    struct report *reports = run_ranks_well(2, train_forked, config);
+    struct setting setting = {.config = config_for(2, 8, 1, 2, 0)};
+    struct report *reports = run_ranks_well(2, train_forked, &setting);
     double x[8][IN];
     tensor_read(batch_inputs(0), &x[0][0]);
     for (int rank = 0; rank < 2; rank++)
@@ -147,7 +148,7 @@ START_TEST(test_parameter_without_gradient_counts_as_zero)
                                     reports[rank].parameters[0][i] - gradient, 1e-12);
         }
     reports_free(reports);
-    json_decref(config);
+    json_decref(setting.config);
 }
 END_TEST
 
@@ -155,12 +156,13 @@ END_TEST
 
 static int start_differently(struct group *group, struct report *report, const void *context)
 {
+    const struct setting *setting = context;
     struct module *model = small_model();
     {
         NO_GRAD;
         tensor_fill_(module_named_parameters(model)->at[1].tensor, group_rank(group));
     }
-    struct engine *engine = engine_new(model, sgd_new(model, 1), context, group);
+    struct engine *engine = engine_new(model, sgd_new(model, 1), setting->config, group);
     read_trainable(model, report->parameters[0]);
     engine_free(engine);
     return engine ? 0 : -1;
@@ -168,21 +170,22 @@ static int start_differently(struct group *group, struct report *report, const v
 
 START_TEST(test_all_start_from_rank_0)
 {
-    json_t *config = config_for(3, 1, 1, 2, 9);
-    struct report *reports = run_ranks_well(3, start_differently, config);
+    struct setting setting = {.config = config_for(3, 1, 1, 2, 9)};
+    struct report *reports = run_ranks_well(3, start_differently, &setting);
     for (int rank = 0; rank < 3; rank++)
         for (int i = 0; i < HIDDEN; i++)
             ck_assert_double_eq(reports[rank].parameters[0][HIDDEN * IN + i], 0);
     reports_free(reports);
-    json_decref(config);
+    json_decref(setting.config);
 }
 END_TEST
 
 static int leave_early(struct group *group, struct report *report, const void *context)
 {
     (void)report;
+    const struct setting *setting = context;
     struct module *model = small_model();
-    struct engine *engine = engine_new(model, sgd_new(model, 1), context, group);
+    struct engine *engine = engine_new(model, sgd_new(model, 1), setting->config, group);
     int status = -1;
     if (engine && group_rank(group) == 0)
         status = engine_backward(
@@ -193,12 +196,12 @@ static int leave_early(struct group *group, struct report *report, const void *c
 
 START_TEST(test_peer_that_left_is_an_error)
 {
-    json_t *config = config_for(2, 8, 1, 2, 9);
-    struct report *reports = run_ranks(2, leave_early, config);
+    struct setting setting = {.config = config_for(2, 8, 1, 2, 9)};
+    struct report *reports = run_ranks(2, leave_early, &setting);
     ck_assert(!reports[0].complete);
     ck_assert_msg(strncmp(reports[0].error, "DistError", 9) == 0, "%s", reports[0].error);
     reports_free(reports);
-    json_decref(config);
+    json_decref(setting.config);
 }
 END_TEST
 
