@@ -115,8 +115,8 @@ static bool observe_session(struct subject *s, struct call *c, bool *more)
     SCOPE;
     const struct call begin = *c;
     struct test_pipe test;
-    bool good = pipe_open(s, &test, c->stages, c->split);
-    if (!good)
+    bool good = true;
+    if (!pipe_open(s, &test, c->stages, c->split))
         return false;
     while (good && *more && c->stages == begin.stages && c->session == begin.session) {
         good = observe_call(s, &test, c);

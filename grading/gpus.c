@@ -29,11 +29,11 @@ static bool driver_open(struct driver *driver)
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return false;
-    *(void **)&driver->init = dlsym(library, "cuInit");
-    *(void **)&driver->count = dlsym(library, "cuDeviceGetCount");
-    *(void **)&driver->get = dlsym(library, "cuDeviceGet");
-    *(void **)&driver->name = dlsym(library, "cuDeviceGetName");
-    *(void **)&driver->version = dlsym(library, "cuDriverGetVersion");
+    driver->init = (__typeof__(driver->init))dlsym(library, "cuInit");
+    driver->count = (__typeof__(driver->count))dlsym(library, "cuDeviceGetCount");
+    driver->get = (__typeof__(driver->get))dlsym(library, "cuDeviceGet");
+    driver->name = (__typeof__(driver->name))dlsym(library, "cuDeviceGetName");
+    driver->version = (__typeof__(driver->version))dlsym(library, "cuDriverGetVersion");
     return driver->init && driver->count && driver->get && driver->name && driver->version;
 }
 

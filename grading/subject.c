@@ -75,11 +75,9 @@ struct device subject_stage_device(const struct subject *s, int stage)
 
 void (*subject_function(struct subject *s, const char *name))(void)
 {
-    void *symbol = dlsym(s->handle, name);
-    if (!symbol)
+    void (*function)(void) = (void (*)(void))dlsym(s->handle, name);
+    if (!function)
         subject_give_up(s, "assignment/%s has no function %s", s->criterion->file, name);
-    void (*function)(void);
-    memcpy(&function, &symbol, sizeof function); /* ISO C has no cast from one to the other */
     return function;
 }
 

@@ -2,20 +2,19 @@
 
 #include <dlfcn.h>
 #include <stdatomic.h>
-#include <string.h>
 
 #include "runtime/error.h"
+
+typedef const struct device_plugin *entry_fn(void);
 
 static _Atomic(const struct device_plugin *) current;
 
 int plugin_load(const char *path)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    void *symbol = library ? dlsym(library, "device_plugin") : NULL;
-    if (!symbol)
+    entry_fn *entry = library ? (entry_fn *)dlsym(library, "device_plugin") : NULL;
+    if (!entry)
         return raise_error(RuntimeError, "the device cannot be loaded: %s", dlerror());
-    const struct device_plugin *(*entry)(void);
-    memcpy(&entry, &symbol, sizeof entry); /* ISO C has no cast from one to the other */
     const struct device_plugin *plugin = entry(), *none = NULL;
     if (!atomic_compare_exchange_strong(&current, &none, plugin))
         return raise_error(RuntimeError, "the device %s is loaded already", none->name);

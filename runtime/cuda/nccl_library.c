@@ -2,9 +2,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
 #ifdef HAVE_NCCL
 
@@ -22,10 +20,9 @@ static void load(void)
 
 #else
 
-static bool find(void *library, const char *name, void *function)
+static void *find(void *library, const char *name)
 {
     void *symbol = dlsym(library, name);
-    memcpy(function, &symbol, sizeof symbol); /* ISO C has no cast from one to the other */
     if (!symbol)
         snprintf(missing, sizeof missing, "libnccl.so.2 has no %s", name);
     return symbol;
@@ -39,7 +36,7 @@ static void load(void)
         return;
     }
 #define X(function)                                                                                \
-    if (!find(library, #function, &nccl.function))                                                 \
+    if (!(nccl.function = (__typeof__(nccl.function))find(library, #function)))                    \
         return;
     NCCL_FUNCTIONS(X)
 #undef X
