@@ -332,11 +332,11 @@ static int meet_by_addresses(struct connector *c, const struct group_options *op
                            strerror(errno));
     c->token = options->token ? token_of(&options->token, 1)
                               : token_of(options->addresses, options->world_size);
-    for (int rank = 0; rank < options->world_size; rank++)
+    for (int rank = 0; rank < options->world_size; rank++) {
         if (strlen(options->addresses[rank]) >= ADDRESS_BYTES)
             return raise_error(ValueError, "the address of rank %d is too long", rank);
-        else
-            strcpy(c->addresses[rank], options->addresses[rank]);
+        strcpy(c->addresses[rank], options->addresses[rank]);
+    }
     return connect_ranks(c, 0, options->world_size);
 }
 

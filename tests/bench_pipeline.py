@@ -7,18 +7,10 @@ import time
 
 import torch
 from torch import nn
-from torch.nn import functional as F
+
+from residual_block import ResidualBlock
 
 STAGES, BLOCKS, WIDTH, ROWS, MICROBATCHES, PAIRS = 2, 4, 512, 2048, 8, 15
-
-
-class Block(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.linear = nn.Linear(width, width)
-
-    def forward(self, x):
-        return x + 0.1 * F.gelu(self.linear(x))
 
 
 class Worker:
@@ -33,7 +25,7 @@ class Worker:
 
 torch.set_num_threads(1)
 torch.manual_seed(0)
-stages = [nn.Sequential(*(Block(WIDTH) for _ in range(BLOCKS))) for _ in range(STAGES)]
+stages = [nn.Sequential(*(ResidualBlock(WIDTH) for _ in range(BLOCKS))) for _ in range(STAGES)]
 model = nn.Sequential(*stages)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 loss_fn = nn.MSELoss()
