@@ -170,21 +170,21 @@ static void become_nobody(void)
  * returns: false if this level or user cannot be had here, so that there is nothing to test */
 static bool begin_as(int loop, enum isolation_level *level)
 {
+    char home[4096];
+    ck_assert_ptr_nonnull(realpath(".", home));
     *level = (enum isolation_level)(loop % LEVELS);
     if (loop >= LEVELS) {
         if (geteuid() != 0)
             return false;
         become_nobody();
-        if (access("grading/isolation.h", R_OK) != 0)
-            return false; /* the checkout is root's alone */
+        if (access(home, R_OK) != 0)
+            return false; /* the checkout, or a folder around it, is root's alone */
     }
     setenv("GRADE_ISOLATION", isolation_name(*level), 1);
     setenv("ASAN_OPTIONS", "allocator_may_return_null=1", 1);
     temporary_create();
     ck_assert_int_eq(mkdir(temporary_path("run"), 0700), 0);
-    char *home = realpath(".", NULL);
     bool reached = isolation_probe(home, temporary_path("run")) == *level;
-    free(home);
     if (!reached)
         temporary_remove();
     return reached;
