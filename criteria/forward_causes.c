@@ -169,6 +169,22 @@ static bool uses_no_workers(struct judge *j, const void *with)
     return every_call(j, ran_in_caller) && every_call(j, has_no_trace);
 }
 
+static bool receives_nothing(struct judge *j, const struct call *c)
+{
+    int64_t n;
+    const int64_t *trace = observed_ints(seen(j), scope_printf("%s trace", call_key(c)), &n);
+    for (int64_t i = 0; i < n; i++)
+        if (trace[i] >= TRACE_RECEIVED)
+            return false;
+    return n > 0;
+}
+
+static bool never_receives(struct judge *j, const void *with)
+{
+    (void)with;
+    return every_call(j, receives_nothing);
+}
+
 static bool ran_at_home(struct judge *j, const struct call *c)
 {
     int64_t n;
@@ -267,7 +283,7 @@ static bool raises_like(struct judge *j, const void *with)
         if (how != wanted && (wanted != RAISES_NOTHING || how != RAISES_OTHER_TYPE))
             return false;
     }
-    return as_wanted > 0 && has_ended(j);
+    return as_wanted > 0 && has_ended(j) && every_call(j, has_right_trace);
 }
 
 static bool leaves_threads(struct judge *j, const void *with)
@@ -306,6 +322,9 @@ const struct hypothesis forward_causes[] = {
     {"the stages are computed in the calling thread, and the workers get nothing to do "
      "(workers_submit)",
      uses_no_workers, NULL, false},
+    {"the workers' results are never received: the next stage, and the output, are made of what "
+     "workers_receive gives",
+     never_receives, NULL, false},
     {"the functions of a wave share one environment, which the last submit has changed before the "
      "first runs: every submit needs an environment of its own",
      mixes_environments, NULL, true},

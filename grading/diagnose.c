@@ -37,6 +37,9 @@ static const char *memory_cause(const char *reason)
     if (strstr(reason, "in the memory of cuda:"))
         return "the host reads or writes a GPU's memory through a pointer; tensor_item and "
                "tensor_to(x, CPU) bring values to the host";
+    if (strstr(reason, "freed twice") && strstr(reason, "allocated in a call made"))
+        return "memory that the runtime returned is passed to free: its scope frees it, and you "
+               "free nothing";
     for (int i = 0; i < 2; i++) {
         if (strstr(reason, fresh[i]))
             return "memory is read that was allocated but not written";
@@ -49,7 +52,7 @@ static const char *memory_cause(const char *reason)
 void judge_diagnose(struct judge *j)
 {
     SCOPE;
-    if (!j->reason)
+    if (!j->reason || strstr(j->reason, "raised NotImplementedError"))
         return;
     const char *memory = memory_cause(j->reason);
     if (memory)

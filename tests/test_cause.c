@@ -81,6 +81,35 @@ START_TEST(test_diagnosis)
 }
 END_TEST
 
+/* What the reason alone tells, and where no hypothesis is needed. */
+static const struct {
+    const char *reason, *cause; /* part of it; NULL: none is named */
+} reason_cases[] = {
+    {"it is wrong", "likely cause: a"},
+    {"f(2) raised NotImplementedError: f is not implemented yet", NULL},
+    {"f(2) gives the index -289360691352306693, outside 0 .. 1", "allocated but not written"},
+    {"f(2) gives the index -144680345676153347, outside 0 .. 1", "freed already"},
+    {"crashed: SIGSEGV (address 0x8, in the memory of cuda:1)", "the host reads or writes"},
+    {"student code freed twice a block of 8 bytes, allocated in a call made at a.c:1",
+     "is passed to free"},
+    {"student code freed twice a block of 8 bytes, allocated at a.c:1", "likely cause: a"},
+};
+
+START_TEST(test_reasons)
+{
+    SCOPE;
+    const struct hypothesis causes[] = {{"a", yes, NULL, false}, {NULL, NULL, NULL, false}};
+    struct criterion criterion = {.id = "test", .causes = causes};
+    struct judge j = {.criterion = &criterion, .reason = (char *)reason_cases[_i].reason};
+    judge_diagnose(&j);
+    if (reason_cases[_i].cause)
+        ck_assert_ptr_nonnull(strstr(j.cause ? j.cause : "", reason_cases[_i].cause));
+    else
+        ck_assert_ptr_null(j.cause);
+    free(j.cause);
+}
+END_TEST
+
 START_TEST(test_diagnosis_without_hypotheses)
 {
     SCOPE;
@@ -199,6 +228,7 @@ static Suite *cause_suite(void)
     TCase *tests = tcase_create("cause");
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, test_diagnosis, 0, sizeof diagnosis_cases / sizeof *diagnosis_cases);
+    tcase_add_loop_test(tests, test_reasons, 0, sizeof reason_cases / sizeof *reason_cases);
     tcase_add_test(tests, test_diagnosis_without_hypotheses);
     tcase_add_test(tests, test_rubric);
     tcase_add_test(tests, test_said);
