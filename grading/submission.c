@@ -49,6 +49,11 @@ static size_t normalise(char *text, const char *bytes, size_t n)
     return size;
 }
 
+static bool is_utf16(const char *bytes, size_t n)
+{
+    return n >= 2 && (memcmp(bytes, "\xFF\xFE", 2) == 0 || memcmp(bytes, "\xFE\xFF", 2) == 0);
+}
+
 int submission_accept(struct source *source, const char *shown, const char *bytes, size_t n,
                       char **problem)
 {
@@ -56,8 +61,9 @@ int submission_accept(struct source *source, const char *shown, const char *byte
         return submission_refuse(problem, "%s: is larger than 1 MiB", shown);
     const char *nul = memchr(bytes, '\0', n);
     if (nul)
-        return submission_refuse(problem, "%s: is no C source text (byte %td is NUL)", shown,
-                                 nul - bytes);
+        return submission_refuse(problem, "%s: is no C source text (byte %td is NUL)%s", shown,
+                                 nul - bytes,
+                                 is_utf16(bytes, n) ? ": save it as UTF-8, not UTF-16" : "");
     source->text = alloc_or_fault(n + 1);
     source->size = normalise(source->text, bytes, n);
     if (strspn(source->text, " \t\r\n\f\v") == source->size)
@@ -66,7 +72,8 @@ int submission_accept(struct source *source, const char *shown, const char *byte
     return 0;
 }
 
-int submission_complete(const struct submission *submission, const char *where, char **problem)
+int submission_complete(const struct submission *submission, const char *where, const char *hint,
+                        char **problem)
 {
     char missing[128] = "";
     for (int i = 0; i < SUBMISSION_FILES; i++) {
@@ -75,7 +82,7 @@ int submission_complete(const struct submission *submission, const char *where, 
         strcat(missing, *missing ? ", " : "");
         strcat(missing, submission_names[i]);
     }
-    return *missing ? submission_refuse(problem, "%s: missing: %s", where, missing) : 0;
+    return *missing ? submission_refuse(problem, "%s: missing: %s%s", where, missing, hint) : 0;
 }
 
 static const char *kind_name(mode_t mode)
@@ -148,7 +155,7 @@ static int read_files_in(int folder, const char *shown, bool follow, struct subm
                          problem) < 0)
             return -1;
     }
-    return submission_complete(submission, shown, problem);
+    return submission_complete(submission, shown, "", problem);
 }
 
 /* The files are in assignment/ if there is such a folder. */

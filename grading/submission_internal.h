@@ -15,8 +15,9 @@ int submission_accept(struct source *source, const char *shown, const char *byte
                       char **problem);
 
 /* submission_complete - refuse, naming `where` and the files that have no text yet, if there are
- * any */
-int submission_complete(const struct submission *submission, const char *where, char **problem);
+ * any. hint: what more to say then */
+int submission_complete(const struct submission *submission, const char *where, const char *hint,
+                        char **problem);
 
 /* submission_read_zip - read the files from the zip file that is open as fd (taken over)
  * errors: -1, with *problem; what was read until then stays in the submission */

@@ -11,8 +11,10 @@
 
 #include "grading/fault.h"
 #include "grading/submission_internal.h"
+#include "runtime/words.h"
 
 enum { ARCHIVE_MAX_MIB = 64, ENTRIES_MAX = 20000 };
+enum { MISNAMED = 4 }; /* letters in which a file's name may differ: "pipeline.c.txt" */
 
 /* A member that was found: its place, its name, and how much of the name is its folder. */
 struct member {
@@ -146,6 +148,46 @@ static int accept_member(zip_t *archive, const char *path, const struct member *
     return result;
 }
 
+/* meant_as - which missing file an entry was perhaps meant as, or NULL */
+static const char *meant_as(const char *last, const struct submission *submission)
+{
+    const char *names[SUBMISSION_FILES + 1] = {0};
+    memcpy(names, submission_names, sizeof submission_names);
+    const char *meant = *last == '.' ? NULL : word_closest(last, names, MISNAMED);
+    return meant && !submission->files[file_index(meant)].text ? meant : NULL;
+}
+
+/* near_miss - about the first entry that may be one of the missing files in a wrong place or under
+ * a wrong name; "" if there is none. owns: the caller (free) */
+static char *near_miss(zip_t *archive, const struct submission *submission)
+{
+    zip_int64_t count = zip_get_num_entries(archive, 0);
+    for (zip_int64_t index = 0; index < count; index++) {
+        char *name = entry_name(archive, index), *hint = NULL;
+        const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+        const char *meant = meant_as(last, submission);
+        if (meant && strcmp(last, meant) == 0)
+            hint = format_or_fault(" (it holds %s: only one folder may be around the files or "
+                                   "around assignment/)",
+                                   name);
+        else if (meant)
+            hint = format_or_fault(" (it holds %s, whose name must be %s)", name, meant);
+        free(name);
+        if (hint)
+            return hint;
+    }
+    return format_or_fault("%s", "");
+}
+
+static int check_complete(zip_t *archive, const char *path, const struct submission *submission,
+                          char **problem)
+{
+    char *hint = near_miss(archive, submission);
+    int result = submission_complete(submission, path, hint, problem);
+    free(hint);
+    return result;
+}
+
 static int read_members(zip_t *archive, const char *path, struct submission *submission,
                         char **problem)
 {
@@ -157,7 +199,7 @@ static int read_members(zip_t *archive, const char *path, struct submission *sub
     }
     for (int i = 0; i < SUBMISSION_FILES; i++)
         free(members[i].name);
-    return result < 0 ? result : submission_complete(submission, path, problem);
+    return result < 0 ? result : check_complete(archive, path, submission, problem);
 }
 
 int submission_read_zip(int fd, const char *path, struct submission *submission, char **problem)

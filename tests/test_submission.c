@@ -145,6 +145,10 @@ static void make_binary(void)
     write_bytes("s/pipeline.c", LITERAL("\x7F"
                                         "ELF\2\1\1\0"));
 }
+static void make_utf16(void)
+{
+    write_bytes("s/pipeline.c", LITERAL("\xFF\xFE/\0*\0"));
+}
 static void make_folder(void)
 {
     unlink("s/pipeline.c");
@@ -186,6 +190,7 @@ static const struct {
     {make_empty, "s/pipeline.c", "is empty"},
     {make_blank, "s/pipeline.c", "is empty"},
     {make_binary, "s/pipeline.c", "byte 7 is NUL"},
+    {make_utf16, "byte 3 is NUL", "save it as UTF-8, not UTF-16"},
     {make_folder, "s/pipeline.c", "is a folder, not a file"},
     {make_fifo, "s/pipeline.c", "is a named pipe, not a file"},
     {make_link, "s/pipeline.c", "is a symbolic link"},
@@ -321,9 +326,21 @@ static const struct {
     {{THREE("__MACOSX/"), THREE("hw5/assignment/"), "hw5/assignment/._pipeline.c"}, 0, {NULL}},
     {{THREE("hw5/assignment/"), THREE("hw5/tests/reference/assignment/")}, 0, {NULL}},
     {{THREE("assignment/"), "../evil", "/etc/evil", "runtime/tensor.c"}, 0, {NULL}},
-    {{"assignment/data_parallel.c", "assignment/pipeline.c"}, 0, {"missing: finetune.c", "z.zip"}},
+    {{"assignment/data_parallel.c", "assignment/pipeline.c", "assignment/finetune.c.txt"},
+     0,
+     {"missing: finetune.c (it holds assignment/finetune.c.txt, whose name", "z.zip"}},
     {{"readme.txt"}, 0, NONE_FOUND},
-    {{THREE("a/b/assignment/")}, 0, NONE_FOUND},
+    {{THREE("a/b/assignment/")},
+     0,
+     {"finetune.c (it holds a/b/assignment/data_parallel.c: only one folder may be around",
+      "z.zip"}},
+    {{"Data_Parallel.c", "pipeline.c", "finetune.c"},
+     0,
+     {"missing: data_parallel.c (it holds Data_Parallel.c, whose name must be data_parallel.c)",
+      "z.zip"}},
+    {{"hw5/data_parallel.c", "__MACOSX/hw5/._pipeline.c", "hw5/pipeline (1).c", "hw5/finetune.c"},
+     0,
+     {"missing: pipeline.c (it holds hw5/pipeline (1).c, whose name must be pipeline.c)", "z.zip"}},
     {{THREE("../")}, 0, NONE_FOUND},
     {{THREE("../assignment/")}, 0, NONE_FOUND},
     {{THREE("/")}, 0, NONE_FOUND},
