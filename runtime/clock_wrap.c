@@ -13,18 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
-
-int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left);
-#ifdef __linux__
-int __wrap_clock_nanosleep(clockid_t clock, int flags, const struct timespec *wanted,
-                           struct timespec *left);
-#endif
-int __wrap_usleep(useconds_t microseconds);
-unsigned __wrap_sleep(unsigned seconds);
-int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
-int __wrap_pthread_mutex_trylock(pthread_mutex_t *mutex);
-int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
-int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex);
+#include "runtime/wrap_internal.h"
 
 /* ---- sleeping ---- */
 

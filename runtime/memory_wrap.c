@@ -9,14 +9,7 @@
 #include <string.h>
 
 #include "runtime/memory_internal.h"
-#include "runtime/tensor.h"
-
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t n, size_t bytes);
-void *__wrap_realloc(void *memory, size_t bytes);
-void __wrap_free(void *memory);
-struct tensor *__wrap_tensor_empty(int ndim, const int64_t *shape, enum dtype dtype,
-                                   struct device device);
+#include "runtime/wrap_internal.h"
 
 static void *allocate(size_t bytes, int fill)
 {

@@ -3,17 +3,9 @@
 /* bench.h - what the benchmarks share. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "runtime/clock.h"
 #include "runtime/error.h"
-
-/* bench_now - seconds */
-static inline double bench_now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static inline int bench_ascending(const void *a, const void *b)
 {

@@ -5,27 +5,17 @@
  * Prints "allreduce RANKS BYTES MICROSECONDS" for each size: the median over the repetitions, of
  * which each one counts as long as its slowest rank. tests/bench_allreduce.py does the same with
  * gloo. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "runtime/dist.h"
-#include "runtime/error.h"
 #include "runtime/scope.h"
+#include "tests/bench.h"
 
 enum { MAX_REPEATS = 400, WARM_UP = 5 };
 
 static const int64_t all_sizes[] = {4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20};
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static int repeats_for(int64_t bytes)
 {
@@ -42,21 +32,15 @@ static int run_rank(int rank, int ranks, const char *file, int64_t bytes, double
     struct tensor *x = tensor_zeros(SHAPE(bytes / 4), FLOAT32, CPU);
     for (int i = -WARM_UP; i < repeats_for(bytes) && !error_occurred(); i++) {
         group_barrier(group);
-        double begin = now();
+        double begin = seconds_now();
         group_all_reduce(group, x, DIST_SUM);
         if (i >= 0)
-            seconds[i] = now() - begin;
+            seconds[i] = seconds_now() - begin;
     }
     if (error_occurred())
         fprintf(stderr, "rank %d: %s\n", rank, error_message(error_pending()));
     group_close(group);
     return error_occurred() ? 1 : 0;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double difference = *(const double *)a - *(const double *)b;
-    return (difference > 0) - (difference < 0);
 }
 
 /* median_of_slowest - seconds[rank][repeat] */
@@ -68,8 +52,7 @@ static double median_of_slowest(int ranks, int repeats, double (*seconds)[MAX_RE
         for (int rank = 0; rank < ranks; rank++)
             slowest[i] = seconds[rank][i] > slowest[i] ? seconds[rank][i] : slowest[i];
     }
-    qsort(slowest, (size_t)repeats, sizeof slowest[0], by_value);
-    return slowest[repeats / 2];
+    return bench_median(slowest, repeats);
 }
 
 static int bench(int ranks, int64_t bytes)

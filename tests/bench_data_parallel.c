@@ -57,7 +57,7 @@ static double step(const struct training *training, int64_t start, int64_t rows,
     SCOPE;
     struct tensor *x = tensor_slice(training->x, 0, start, rows);
     struct tensor *y = tensor_slice(training->y, 0, start, rows);
-    double begin = bench_now();
+    double begin = seconds_now();
     optimizer_zero_grad(training->optimizer);
     struct tensor *loss = mse_loss(module_forward(training->model, x), y);
     (void)tensor_backward(loss);
@@ -66,7 +66,7 @@ static double step(const struct training *training, int64_t start, int64_t rows,
     if (optimizer_step(training->optimizer) < 0 || error_occurred())
         bench_fail();
     (void)tensor_item(loss);
-    return bench_now() - begin;
+    return seconds_now() - begin;
 }
 
 static struct pair pair_of_steps(const struct training *training, int64_t rows)

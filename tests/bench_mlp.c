@@ -1,16 +1,12 @@
 /* bench_mlp [cuda] - one training step of the residual MLP: forward, MSE, backward, SGD.
  * bench_mlp.py is the same in PyTorch; run both with OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1.
  * "cuda" measures the assignment's step on a GPU instead. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-
 #include "runtime/autograd.h"
-#include "runtime/error.h"
 #include "runtime/nn.h"
 #include "runtime/optim.h"
 #include "runtime/plugin.h"
 #include "runtime/scope.h"
+#include "tests/bench.h"
 
 enum { BLOCKS = 8, WARM_UP = 3, STEPS = 15 };
 
@@ -24,12 +20,6 @@ struct training {
     struct optimizer *optimizer;
     struct tensor *x, *y; /* (rows, width) */
 };
-
-static void fail(void)
-{
-    fprintf(stderr, "bench_mlp: %s\n", error_message(error_pending()));
-    exit(1);
-}
 
 static struct training training_new(const struct size *size)
 {
@@ -54,23 +44,16 @@ static double step(const struct training *training)
     optimizer_zero_grad(training->optimizer);
     struct tensor *loss = mse_loss(module_forward(training->model, training->x), training->y);
     if (tensor_backward(loss) < 0 || optimizer_step(training->optimizer) < 0)
-        fail();
+        bench_fail();
     return tensor_item(loss);
 }
 
+/* timed - returns the seconds that a step took, its scope's end included */
 static double timed(const struct training *training)
 {
-    struct timespec start, end;
-    clock_gettime(CLOCK_MONOTONIC, &start);
+    double begin = seconds_now();
     step(training);
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    return 1e3 * (double)(end.tv_sec - start.tv_sec) + 1e-6 * (double)(end.tv_nsec - start.tv_nsec);
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double difference = *(const double *)a - *(const double *)b;
-    return (difference > 0) - (difference < 0);
+    return seconds_now() - begin;
 }
 
 /* size_of - what the argument asks for; loads the device */
@@ -79,7 +62,7 @@ static struct size size_of(const char *argument)
     if (!argument)
         return (struct size){CPU, 512, 512};
     if (plugin_load(BUILD_FOLDER "/cuda.so") < 0)
-        fail();
+        bench_fail();
     return (struct size){CUDA(0), 2048, 8192};
 }
 
@@ -93,8 +76,7 @@ int main(int argc, char **argv)
         step(&training);
     for (int i = 0; i < STEPS; i++)
         times[i] = timed(&training);
-    qsort(times, STEPS, sizeof *times, ascending);
-    double ms = times[STEPS / 2];
+    double ms = 1e3 * bench_median(times, STEPS);
     /* the first block's input gradient is not computed: 3 products per block, less one */
     double gflop = 2e-9 * (double)(size.rows * size.width * size.width) * (3 * BLOCKS - 1);
     const char *name = size.device.kind == DEVICE_CPU ? "cpu" : "cuda";

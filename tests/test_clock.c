@@ -16,6 +16,7 @@
 #include "runtime/plugin.h"
 #include "runtime/scope.h"
 #include "runtime/workers.h"
+#include "runtime/wrap_internal.h"
 #include "tests/suite.h"
 #include "tests/temporary.h"
 
@@ -46,29 +47,12 @@ END_TEST
 
 /* ---- what wraps the C library ---- */
 
-int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left);
-int __wrap_clock_nanosleep(clockid_t clock, int flags, const struct timespec *wanted,
-                           struct timespec *left);
-int __wrap_usleep(useconds_t microseconds);
-unsigned __wrap_sleep(unsigned seconds);
-int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
-int __wrap_pthread_mutex_trylock(pthread_mutex_t *mutex);
-int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
-int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex);
-
-static double real_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* Hours pass at once. */
 START_TEST(sleeps_take_virtual_time)
 {
     use_sim();
     struct timespec hour_and_a_bit = {3600, 500 * 1000 * 1000}, past = {0, 0};
-    double begin = real_seconds();
+    double begin = seconds_now();
     ck_assert_int_eq(__wrap_nanosleep(&hour_and_a_bit, NULL), 0);
     ck_assert_double_eq(clock_now(), 3600.5);
     ck_assert_int_eq(__wrap_usleep(250000), 0);
@@ -79,19 +63,19 @@ START_TEST(sleeps_take_virtual_time)
     ck_assert_double_eq(clock_now(), 10801.25);
     ck_assert_int_eq(__wrap_clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &past, NULL), 0);
     ck_assert_double_eq(clock_now(), 10801.25);
-    ck_assert_double_lt(real_seconds() - begin, 3600);
+    ck_assert_double_lt(seconds_now() - begin, 3600);
 }
 END_TEST
 
 START_TEST(sleeps_are_real_without_a_virtual_clock)
 {
     struct timespec short_time = {0, 2 * 1000 * 1000};
-    double begin = real_seconds();
+    double begin = seconds_now();
     ck_assert_int_eq(__wrap_nanosleep(&short_time, NULL), 0);
     ck_assert_int_eq(__wrap_clock_nanosleep(CLOCK_MONOTONIC, 0, &short_time, NULL), 0);
     ck_assert_int_eq(__wrap_usleep(2000), 0);
     ck_assert_uint_eq(__wrap_sleep(0), 0);
-    ck_assert_double_ge(real_seconds() - begin, 6 * ms);
+    ck_assert_double_ge(seconds_now() - begin, 6 * ms);
     ck_assert_double_eq(clock_now(), 0);
 }
 END_TEST

@@ -11,14 +11,8 @@
 #include "runtime/memory_internal.h"
 #include "runtime/ops.h"
 #include "runtime/scope.h"
+#include "runtime/wrap_internal.h"
 #include "tests/suite.h"
-
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t n, size_t bytes);
-void *__wrap_realloc(void *memory, size_t bytes);
-void __wrap_free(void *memory);
-struct tensor *__wrap_tensor_empty(int ndim, const int64_t *shape, enum dtype dtype,
-                                   struct device device);
 
 static struct memory_error found;
 static int found_count;
