@@ -1,6 +1,9 @@
 #ifndef ASSIGNMENT_DATA_PARALLEL_H
 #define ASSIGNMENT_DATA_PARALLEL_H
 /* Problem 1: data parallelism. See docs/handout.md. */
+#include <math.h>
+#include <stdint.h>
+
 #include "runtime/autograd.h"
 #include "runtime/dist.h"
 #include "runtime/error.h"
@@ -9,9 +12,6 @@
 #include "runtime/optim.h"
 #include "runtime/rng.h"
 #include "runtime/scope.h"
-
-#include <math.h>
-#include <stdint.h>
 
 /* One rank's share of the examples. */
 struct partition {
