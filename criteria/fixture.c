@@ -95,3 +95,16 @@ bool call_failed(struct subject *s, bool failure, const char *what, ...)
         subject_fail(s, "%s returned NULL, -1 or NAN, as for an error, but raised none", call);
     return subject_went_wrong(s, "%s", call) || failure;
 }
+
+void observe_refused(struct subject *s, int index, const void *result)
+{
+    observe_int(s, result == NULL, "returned NULL %d", index);
+    observe_error(s, "error %d", index);
+}
+
+bool expect_refused(struct judge *j, const struct observations *o, int index, const char *call)
+{
+    return expect_raised(j, o, scope_printf("error %d", index), "ValueError", NULL, "%s", call) &&
+           expect_true(j, o, scope_printf("returned NULL %d", index),
+                       "%s raises an error, but does not return NULL", call);
+}

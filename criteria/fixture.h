@@ -44,4 +44,10 @@ int64_t parameter_count(const struct module *model);
  * was NULL, -1 or NAN), and then recorded as the reason to fail */
 bool call_failed(struct subject *s, bool failure, const char *what, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* observe_refused - after call `index` of those with bad arguments: what it returned and raised,
+ * under "returned NULL INDEX" and "error INDEX". expect_refused - NULL and a ValueError; `call` is
+ * the call for a message */
+void observe_refused(struct subject *s, int index, const void *result);
+bool expect_refused(struct judge *j, const struct observations *o, int index, const char *call);
 #endif

@@ -1,28 +1,14 @@
 /* 1.1: partition_indices deals shuffled indices to the ranks. Any permutation will do.
  *
  * Two ranks observe the same calls and must see the same lists: a rank, an address or a process id
- * mixed into the seed shows there. One of them lives in another hour, see time(). */
+ * mixed into the seed shows there. One of them lives in another hour. */
 #define _GNU_SOURCE /* the rand48 functions */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "criteria/fixture.h"
 #include "criteria/partition_cases.h"
-
-/* ---- a clock that can be changed ---- */
-
-static time_t clock_shift;
-
-/* time - stands before libc's for the student's file too; elsewhere the shift stays 0 */
-__attribute__((visibility("default"))) time_t time(time_t *out)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    if (out)
-        *out = now.tv_sec + clock_shift;
-    return now.tv_sec + clock_shift;
-}
+#include "runtime/clock.h"
 
 /* ---- observing ---- */
 
@@ -103,15 +89,15 @@ static void observe_generators(struct subject *s)
 static void observe(struct subject *s)
 {
     SCOPE;
-    clock_shift = (time_t)subject_rank(s) * 3607;
+    clock_shift(subject_rank(s) * 3607);
     if (!observe_cases(s))
         return;
     observe_generators(s);
     for (int i = 0; i < PARTITION_BAD_CASES; i++) {
         const struct partition_case *c = &partition_bad_cases[i];
         error_clear();
-        (void)student(s, partition_indices)(c->size, c->world_size, c->seed);
-        observe_error(s, "error %d", i);
+        struct partitions *result = student(s, partition_indices)(c->size, c->world_size, c->seed);
+        observe_refused(s, i, result);
     }
 }
 
@@ -264,8 +250,7 @@ static bool judge(struct judge *j)
     if (!judge_seeds(j, o) || !judge_generators(j, o) || !judge_ranks(j, o))
         return false;
     for (int i = 0; i < PARTITION_BAD_CASES; i++)
-        if (!expect_raised(j, o, scope_printf("error %d", i), "ValueError", NULL, "%s",
-                           partition_name(partition_bad_cases[i])))
+        if (!expect_refused(j, o, i, partition_name(partition_bad_cases[i])))
             return false;
     return true;
 }

@@ -87,16 +87,17 @@ static const char *supplied_object(const struct library *library)
 }
 
 #ifndef __APPLE__
-/* Sleeps and locks go through runtime/clock_wrap.c, which does nothing more unless the device's
- * time is virtual. */
-static const char in_virtual_time[] =
+/* Clocks, sleeps and locks go through runtime/clock_wrap.c, which does nothing more unless clocks
+ * are shifted or the device's time is virtual. */
+static const char in_our_time[] =
+    "-Wl,--wrap=time,--wrap=gettimeofday,--wrap=clock_gettime,--wrap=timespec_get "
     "-Wl,--wrap=nanosleep,--wrap=clock_nanosleep,--wrap=usleep,--wrap=sleep "
     "-Wl,--wrap=pthread_mutex_lock,--wrap=pthread_mutex_trylock,--wrap=pthread_mutex_unlock "
     "-Wl,--wrap=pthread_cond_wait";
 
 /* Allocation goes through runtime/memory_wrap.c, which puts guards around what it gives. */
-static const char between_guards[] =
-    "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=tensor_empty";
+static const char between_guards[] = "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap="
+                                     "reallocarray,--wrap=free,--wrap=tensor_empty";
 #endif
 
 static void link_command(const struct library *library, struct command *command)
@@ -106,7 +107,7 @@ static void link_command(const struct library *library, struct command *command)
     command_add_words(command, "-dynamiclib -undefined dynamic_lookup");
 #else
     command_add_words(command, "-shared -Wl,-Bsymbolic");
-    command_add_words(command, in_virtual_time);
+    command_add_words(command, in_our_time);
     if (!*library->build->sanitizer) /* it has guards of its own */
         command_add_words(command, between_guards);
 #endif

@@ -5,6 +5,7 @@
  * such as strdup's, is no block of ours, and is left to the C library. */
 #include <errno.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +47,12 @@ void *__wrap_realloc(void *memory, size_t bytes)
         memory_release(memory);
     }
     return moved;
+}
+
+void *__wrap_reallocarray(void *memory, size_t n, size_t bytes)
+{
+    size_t total;
+    return __wrap_realloc(memory, __builtin_mul_overflow(n, bytes, &total) ? SIZE_MAX : total);
 }
 
 void __wrap_free(void *memory)

@@ -4,6 +4,7 @@
  * code: its library is linked with --wrap for them. */
 #include <pthread.h>
 #include <stddef.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -11,6 +12,10 @@
 
 /* ---- clock_wrap.c ---- */
 
+time_t __wrap_time(time_t *out);
+int __wrap_gettimeofday(struct timeval *now, void *zone);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_timespec_get(struct timespec *now, int base);
 int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left);
 #ifdef __linux__
 int __wrap_clock_nanosleep(clockid_t clock, int flags, const struct timespec *wanted,
@@ -28,6 +33,7 @@ int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex);
 void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t n, size_t bytes);
 void *__wrap_realloc(void *memory, size_t bytes);
+void *__wrap_reallocarray(void *memory, size_t n, size_t bytes);
 void __wrap_free(void *memory);
 struct tensor *__wrap_tensor_empty(int ndim, const int64_t *shape, enum dtype dtype,
                                    struct device device);

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -46,6 +47,29 @@ START_TEST(nothing_happens_without_a_virtual_clock)
 END_TEST
 
 /* ---- what wraps the C library ---- */
+
+START_TEST(clocks_of_student_code_can_be_ahead)
+{
+    struct timeval day;
+    struct timespec now, utc;
+    time_t real = time(NULL), seconds;
+    double uptime = seconds_now();
+    for (int hours = 0; hours <= 2; hours++) {
+        clock_shift(hours * 3600);
+        time_t wanted = real + hours * 3600;
+        ck_assert_int_eq(__wrap_time(&seconds), seconds);
+        ck_assert_int_eq(__wrap_gettimeofday(&day, NULL), 0);
+        ck_assert_int_eq(__wrap_timespec_get(&utc, TIME_UTC), TIME_UTC);
+        ck_assert_int_eq(__wrap_clock_gettime(CLOCK_MONOTONIC, &now), 0);
+        ck_assert(seconds >= wanted && seconds < wanted + 60);
+        ck_assert(day.tv_sec >= wanted && day.tv_sec < wanted + 60);
+        ck_assert(utc.tv_sec >= wanted && utc.tv_sec < wanted + 60);
+        double ahead = (double)now.tv_sec - uptime - hours * 3600;
+        ck_assert(ahead > -1.5 && ahead < 60);
+    }
+    ck_assert_int_lt(time(NULL) - real, 60);
+}
+END_TEST
 
 /* Hours pass at once. */
 START_TEST(sleeps_take_virtual_time)
@@ -287,6 +311,7 @@ static Suite *suite(void)
     TCase *t = tcase_create("virtual time");
     tcase_set_timeout(t, 60);
     tcase_add_test(t, nothing_happens_without_a_virtual_clock);
+    tcase_add_test(t, clocks_of_student_code_can_be_ahead);
     tcase_add_test(t, sleeps_take_virtual_time);
     tcase_add_test(t, sleeps_are_real_without_a_virtual_clock);
     tcase_add_loop_test(t, a_lock_makes_its_holders_follow_each_other, 0, 2);

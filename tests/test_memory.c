@@ -162,7 +162,7 @@ START_TEST(a_block_that_grows_keeps_what_it_holds)
     ck_assert(holds(grown, 10, 7));
     ck_assert(holds(grown + 10, 10, MEMORY_FRESH));
     ck_assert(holds(stale, 10, MEMORY_FREED));
-    shrunk = __wrap_realloc(grown, 5);
+    shrunk = __wrap_reallocarray(grown, 5, 1);
     ck_assert(holds(shrunk, 5, 7));
     memory_check();
     ck_assert_int_eq(found_count, 0);
@@ -181,6 +181,7 @@ START_TEST(too_much_gives_null)
     ck_assert_ptr_null(__wrap_calloc(half, 2));
     void *block = __wrap_malloc(10);
     ck_assert_ptr_null(__wrap_realloc(block, huge));
+    ck_assert_ptr_null(__wrap_reallocarray(block, half, 2));
     __wrap_free(block);
     ck_assert_int_eq(found_count, 0);
 }

@@ -1,0 +1,22 @@
+/* Raises the error for wrong arguments, but does not return.
+ * fails: partitions
+ * says: does not return NULL
+ */
+struct partitions *partition_indices(int64_t size, int world_size, uint64_t seed)
+{
+    if (size < 0 || world_size < 1)
+        (void)raise_null(ValueError, "size %jd, world_size %d", (intmax_t)size, world_size);
+    struct partitions *partitions = partitions_new(world_size);
+    int64_t *order = indices_range(size);
+    if (!partitions || !order)
+        return NULL;
+    struct rng rng;
+    rng_seed(&rng, seed);
+    rng_shuffle(&rng, order, size);
+    for (int rank = 0; rank < world_size; rank++) {
+        int64_t share = size / world_size + (rank < size % world_size);
+        partitions->at[rank] = (struct partition){share, order};
+        order += share;
+    }
+    return partitions;
+}
