@@ -127,6 +127,16 @@ static void observe_save_without_adapters(struct subject *s)
     observe_int(s, result < 0, "none: said so");
 }
 
+static void observe_save_failing(struct subject *s)
+{
+    SCOPE;
+    struct module *model = module_to(adapter_model(subject_seed(s), 0), subject_device(s));
+    write_file(subject_file(s, "file"), "", 0);
+    int result = student(s, save_adapter)(model, subject_file(s, "file/saved.pt"));
+    observe_error(s, "failing: error");
+    observe_int(s, result < 0, "failing: said so");
+}
+
 /* Grad mode, parameters, and whether they are still the objects they were. */
 static void observe_after_load(struct subject *s, struct module *model,
                                const struct named_tensors *before, const char *key)
@@ -178,6 +188,7 @@ static void observe(struct subject *s)
         if (!observe_save(s, which))
             return;
     observe_save_without_adapters(s);
+    observe_save_failing(s);
     for (int which = 0; which < MODELS; which++)
         if (!observe_load(s, which))
             return;
@@ -238,6 +249,15 @@ static bool judge_save_without_adapters(struct judge *j, const struct observatio
            judge_fail(j, "save_adapter of a model without adapters leaves a file behind");
 }
 
+static bool judge_save_failing(struct judge *j, const struct observations *o)
+{
+    return expect_raised(j, o, "failing: error", NULL, NULL,
+                         "save_adapter to a path that cannot be written") &&
+           expect_true(j, o, "failing: said so",
+                       "save_adapter to a path that cannot be written raises an error, but does "
+                       "not return -1");
+}
+
 /* The model has these adapters and, for the rest, what it had. */
 static bool judge_model(struct judge *j, const struct observations *o, const char *key, int which,
                         const struct named_tensors *adapters, const char *when)
@@ -292,7 +312,7 @@ static bool judge(struct judge *j)
     for (int which = 0; which < MODELS; which++)
         if (!judge_saved(j, which))
             return false;
-    if (!judge_save_without_adapters(j, o))
+    if (!judge_save_without_adapters(j, o) || !judge_save_failing(j, o))
         return false;
     for (int which = 0; which < MODELS; which++)
         if (!judge_load(j, o, which))

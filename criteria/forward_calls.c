@@ -9,7 +9,8 @@ static const struct session {
     int batches;
     int64_t rows[3];
 } sessions[SESSIONS] = {
-    {1, 1, {1}}, {3, 1, {7}}, {8, 1, {3}}, {1, 1, {8}}, {2, 1, {6}}, {3, 3, {2, 7, 9}},
+    {1, 1, {1}}, {3, 1, {7}},       {8, 1, {3}},  {1, 1, {8}},
+    {2, 1, {6}}, {3, 3, {2, 7, 9}}, {1, 1, {40}}, /* more than a small table holds */
 };
 
 bool call_next(struct call *c)

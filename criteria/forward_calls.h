@@ -5,7 +5,7 @@
 #include "criteria/pipe_fixture.h"
 
 /* One pipe each, given these batches one after the other, each with and without grad mode. */
-enum { SESSIONS = 6 };
+enum { SESSIONS = 7 };
 
 /* One call of pipe_forward. */
 struct call {

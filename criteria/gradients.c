@@ -62,6 +62,25 @@ static bool observe_average(struct subject *s, enum values values)
     return true;
 }
 
+/* Every rank's gradients are its own number: zero on rank 0, and that counts too. */
+static bool observe_uneven(struct subject *s)
+{
+    SCOPE;
+    struct module *model =
+        module_to(gradients_model(PUBLIC_VALUES, subject_seed(s)), subject_device(s));
+    struct named_tensors *parameters = module_named_parameters(model);
+    for (int i = 0; i < parameters->n; i++) {
+        struct tensor *x = parameters->at[i].tensor;
+        (void)tensor_set_grad(x, tensor_full(tensor_ndim(x), tensor_shape(x), subject_rank(s),
+                                             tensor_dtype(x), tensor_device(x)));
+    }
+    int result = student(s, average_gradients)(model);
+    if (call_failed(s, result < 0, "average_gradients, where rank 0's gradients are all zero,"))
+        return false;
+    observe_gradients(s, model, "uneven");
+    return true;
+}
+
 /* While rank 0 averages, the others call something else, so the all-reduce fails. The group is
  * useless from then on: this comes last, when every rank is through with the rest. */
 static void observe_failing_collective(struct subject *s)
@@ -83,6 +102,8 @@ static void observe(struct subject *s)
     for (enum values values = PUBLIC_VALUES; values < VALUES_COUNT; values++)
         if (!observe_average(s, values))
             return;
+    if (!observe_uneven(s))
+        return;
     if (subject_world_size(s) > 1)
         observe_failing_collective(s);
 }
@@ -201,9 +222,32 @@ static bool judge_averaging(struct judge *j, const void *how)
     return true;
 }
 
+static bool judge_uneven(struct judge *j, int world_size, int rank)
+{
+    SCOPE;
+    struct named_tensors *parameters =
+        module_named_parameters(gradients_model(PUBLIC_VALUES, judge_seed(j)));
+    for (int i = 0; i < parameters->n; i++) {
+        const struct named_tensor *p = &parameters->at[i];
+        struct tensor *mean = tensor_full(tensor_ndim(p->tensor), tensor_shape(p->tensor),
+                                          (world_size - 1) / 2.0, FLOAT32, CPU);
+        if (!expect_close(j, judge_observations(j, world_size, rank),
+                          scope_printf("uneven.%s", p->name), mean, 1e-6, 0,
+                          "the averaged gradient of %s, which is all zero on rank 0,", p->name))
+            return false;
+    }
+    return true;
+}
+
 static bool judge(struct judge *j)
 {
-    return judge_averaging(j, &(struct averaging){0});
+    if (!judge_averaging(j, &(struct averaging){0}))
+        return false;
+    for (const int *world_size = (const int[]){WORLDS, 0}; *world_size; world_size++)
+        for (int rank = 0; rank < *world_size; rank++)
+            if (!judge_uneven(j, *world_size, rank))
+                return false;
+    return true;
 }
 
 /* ---- mistakes ---- */

@@ -4,7 +4,7 @@
 
 const struct lora_case lora_good_cases[LORA_GOOD_CASES] = {
     {LORA_PUBLIC_MODEL, {"0", "2"}, 2, 4},
-    {LORA_DRAWN_MODEL, {"2"}, 3, 5},
+    {LORA_DRAWN_MODEL, {"2"}, 3, 2.5},
     {LORA_DRAWN_MODEL, {"2", "0"}, 1, 7},
     {LORA_NESTED_MODEL, {"encoder.proj"}, 3, 8},
     {LORA_NESTED_MODEL, {"head", "encoder.proj"}, 2, 1},
