@@ -128,7 +128,8 @@ static bool is_short_of_disk(const char *folder)
 }
 
 /* A compiler that could not do its work says so in a line of its own ("cc: fatal error: cannot
- * execute 'cc1': ..."); lines about the student's text begin with the file's name. */
+ * execute 'cc1': ..."). So may the student's text, by #line or in assembly: what is found here is
+ * only a reason to try the compiler. */
 static const char *machine_complaint(const char *log)
 {
     const int errors[] = {ENOSPC, EAGAIN, EMFILE, ENFILE, EROFS, EDQUOT};
@@ -145,10 +146,8 @@ static const char *machine_complaint(const char *log)
     return NULL;
 }
 
-static const char *machine_fault(const struct build *build, const struct process *process,
-                                 const char *log)
+static const char *machine_fault(const struct build *build, const struct process *process)
 {
-    const char *complaint;
     struct command command = {0};
     command_add_compiler(&command);
     if (process->start_error)
@@ -156,8 +155,6 @@ static const char *machine_fault(const struct build *build, const struct process
                             strerror(process->start_error));
     if (is_short_of_disk(build->folder))
         return scope_printf("no space left in %s", build->folder);
-    if ((complaint = machine_complaint(log)))
-        return scope_printf("the compiler cannot work: %s", complaint);
     return NULL;
 }
 
@@ -216,10 +213,13 @@ static void log_add(struct build *build, const char *text)
 /* Why there is no result, in the build: the first reason counts. */
 static void explain(struct build *build, const struct process *process, const char *log)
 {
-    const char *machine = machine_fault(build, process, log);
+    const char *machine = machine_fault(build, process);
+    const char *complaint = build->tried ? NULL : machine_complaint(log);
     if (machine)
         build->fault = format_or_fault("%s", machine);
-    else if (!build->reason)
+    else if (complaint && !build->complaint)
+        build->complaint = format_or_fault("%s", complaint);
+    else if (!complaint && !build->reason)
         build->reason = student_fault(build, process, log);
 }
 
@@ -236,7 +236,8 @@ static bool account(struct build *build, struct process *process)
         build->reason = format_or_fault("%s", forbidden);
     else if (!succeeded && !build->fault)
         explain(build, process, log);
-    log_add(build, forbidden ? scope_printf("%s\n", forbidden) : log);
+    if (!build->complaint)
+        log_add(build, forbidden ? scope_printf("%s\n", forbidden) : log);
     free(said);
     free(log);
     process_close(process);
@@ -274,11 +275,17 @@ static void start(struct build *build, struct process *process, const struct com
         build->fault = format_or_fault("cannot start the compiler: %s", strerror(error));
 }
 
+static void trial_start(struct build *build);
+
 static void link_ended(struct process *process)
 {
     struct library *library = process->context;
     library->ready = account(library->build, process);
-    library->build->finished(library);
+    library->in_doubt = library->build->complaint && !library->ready;
+    if (library->in_doubt)
+        trial_start(library->build);
+    else
+        library->build->finished(library);
 }
 
 static void link_start(struct library *library)
@@ -286,8 +293,7 @@ static void link_start(struct library *library)
     SCOPE;
     struct command command = {0};
     link_command(library, &command);
-    library->link.ended = link_ended;
-    library->link.context = library;
+    library->link = (struct process){.ended = link_ended, .context = library};
     start(library->build, &library->link, &command,
           library->supplied ? supplied_object(library) : NULL);
 }
@@ -295,12 +301,63 @@ static void link_start(struct library *library)
 static void compile_ended(struct process *process)
 {
     struct build *build = process->context;
-    bool succeeded = account(build, process);
+    build->compiled = account(build, process);
     for (int i = 0; i < build->library_count; i++)
-        if (succeeded && !build->fault)
+        if (build->complaint)
+            build->libraries[i].in_doubt = true;
+        else if (build->compiled && !build->fault)
             link_start(&build->libraries[i]);
         else
             build->finished(&build->libraries[i]);
+    if (build->complaint)
+        trial_start(build);
+}
+
+static void compile_start(struct build *build)
+{
+    SCOPE;
+    struct command command = {0};
+    compile_command(build, &command);
+    build->compile = (struct process){.ended = compile_ended, .context = build};
+    start(build, &build->compile, &command, NULL);
+}
+
+/* Where the compiler can work, what complained may have been the student's text; or the machine is
+ * well again. The second time it counts as the student's. */
+static void trial_ended(struct process *process)
+{
+    SCOPE;
+    struct build *build = process->context;
+    build->tried = true;
+    if (!process_succeeded(process) && !build->fault)
+        build->fault = format_or_fault("the compiler cannot work: %s", build->complaint);
+    process_close(process);
+    free(build->complaint);
+    build->complaint = NULL;
+    if (!build->compiled && !build->fault) {
+        compile_start(build);
+        return;
+    }
+    for (int i = 0; i < build->library_count; i++) {
+        struct library *library = &build->libraries[i];
+        if (library->in_doubt && !build->fault)
+            link_start(library);
+        else if (library->in_doubt)
+            build->finished(library);
+    }
+}
+
+/* Compile and link the one text of ours that is in the folder. */
+static void trial_start(struct build *build)
+{
+    SCOPE;
+    struct command command = {0};
+    if (build->trial.ended)
+        return;
+    build->trial = (struct process){.ended = trial_ended, .context = build};
+    command_add_compiler(&command);
+    command_add_words(&command, "-shared -fPIC -o trial.so -x c weak.h");
+    start(build, &build->trial, &command, NULL);
 }
 
 /* The compiler sees the file under the name that the student knows: assignment/FILE in its folder.
@@ -338,7 +395,6 @@ static bool prepare_libraries(struct build *build)
 void build_start(struct build *build, struct processes *all)
 {
     SCOPE;
-    struct command command = {0};
     build->all = all;
     build->log = format_or_fault("%s", "");
     if (!prepare_libraries(build))
@@ -347,10 +403,7 @@ void build_start(struct build *build, struct processes *all)
         build->fault = format_or_fault("cannot write in %s: %s", build->folder, strerror(errno));
         return;
     }
-    compile_command(build, &command);
-    build->compile.ended = compile_ended;
-    build->compile.context = build;
-    start(build, &build->compile, &command, NULL);
+    compile_start(build);
 }
 
 void build_close(struct build *build)
@@ -360,7 +413,9 @@ void build_close(struct build *build)
         free(build->libraries[i].path);
     }
     process_close(&build->compile);
+    process_close(&build->trial);
     free(build->log);
     free(build->reason);
     free(build->fault);
+    free(build->complaint);
 }

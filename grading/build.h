@@ -23,6 +23,7 @@ struct library {
     bool ready;
     struct build *build;
     struct process link;
+    bool in_doubt; /* waits for the trial */
 };
 
 struct build {
@@ -47,6 +48,9 @@ struct build {
     char *fault;  /* the same, the machine's */
 
     struct process compile;
+    struct process trial; /* of the compiler, with a text of ours */
+    bool compiled, tried;
+    char *complaint; /* of the compiler about the machine, while it is tried */
     struct processes *all;
 };
 

@@ -3,8 +3,10 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "grading/fault.h"
 #include "runtime/scope.h"
@@ -33,15 +35,47 @@ static bool is_system_header(const char *path)
     return false;
 }
 
-static bool is_allowed(const char *path, const char *folder, const char *home)
+/* The file that has the first `length` bytes for its name, as the compiler understood them.
+ * returns: false if there is none */
+static bool find_file(const char *name, size_t length, const char *folder, char real[PATH_MAX])
 {
-    char real[PATH_MAX];
-    if (!realpath(*path == '/' ? path : scope_printf("%s/%s", folder, path), real))
+    char path[2 * PATH_MAX];
+    struct stat file;
+    if (length >= PATH_MAX)
         return false;
+    snprintf(path, sizeof path, "%s%s%.*s", *name == '/' ? "" : folder, *name == '/' ? "" : "/",
+             (int)length, name);
+    return realpath(path, real) && stat(real, &file) == 0 && !S_ISDIR(file.st_mode);
+}
+
+static bool is_allowed(const char *real, const char *folder, const char *home)
+{
     if (is_in(real, folder) || is_in(real, scope_printf("%s/runtime", home)) ||
         is_in(real, scope_printf("%s/assignment", home)))
         return true;
     return !is_in(real, home) && is_system_header(real);
+}
+
+/* The file in the list's line that must not be read, or NULL. */
+static const char *foreign_included(const char *line, const char *folder, const char *home)
+{
+    char real[PATH_MAX];
+    const char *path = included(line);
+    bool good =
+        !path || (find_file(path, strlen(path), folder, real) && is_allowed(real, folder, home));
+    return good ? NULL : path;
+}
+
+/* The same for the place that a message begins with, "PATH:LINE:". By #line, and by the assembler's
+ * .include, it may be in a file that was not included; then lines of it are in the messages. */
+static const char *foreign_place(const char *line, const char *folder, const char *home)
+{
+    char real[PATH_MAX];
+    for (const char *end = line; (end = strchr(end, ':')) && end - line < PATH_MAX; end++)
+        if (end[1] >= '0' && end[1] <= '9' && find_file(line, (size_t)(end - line), folder, real) &&
+            !is_allowed(real, folder, home))
+            return scope_printf("%.*s", (int)(end - line), line);
+    return NULL;
 }
 
 /* After its list, gcc names headers without guards: this line, and paths. */
@@ -59,10 +93,11 @@ char *includes_take(const char *said, const char *folder, const char *home, cons
     bool advice = false;
     *foreign = NULL;
     while ((line = strsep(&rest, "\n"))) {
-        const char *path = included(line);
-        if (path && !*foreign && !is_allowed(path, folder, home))
-            *foreign = path;
-        if (!path && !is_advice(line, &advice) && (*line || rest))
+        if (!*foreign)
+            *foreign = foreign_included(line, folder, home);
+        if (!*foreign)
+            *foreign = foreign_place(line, folder, home);
+        if (!included(line) && !is_advice(line, &advice) && (*line || rest))
             end = stpcpy(stpcpy(end, line), "\n");
     }
     return kept;

@@ -202,6 +202,9 @@ START_TEST(hostile_sources_are_the_students_fault)
         "#include \"/dev/zero\"\n",
         "#include \"assignment/nothing.h\"\n",
         "#error No space left on device\n",
+        "#line 1 \"elsewhere\"\n#error No space left on device\n",
+        "__asm__(\".error \\\"cannot execute\\\"\");\n",
+        "__asm__(\"cannot execute = 1\");\n",
         "char big[1UL << 40] = {1};\n",
     };
     has_compiler("cc");
@@ -210,6 +213,36 @@ START_TEST(hostile_sources_are_the_students_fault)
     ck_assert_ptr_nonnull(build.reason);
     ck_assert_ptr_nonnull(strstr(build.reason, "assignment/data_parallel.c"));
     ck_assert_int_eq(finished, 2);
+}
+END_TEST
+
+/* A message that points into a file which was not included would show its lines. */
+START_TEST(files_that_are_only_named_are_not_shown)
+{
+    static const char *const sources[] = {
+        "#line 1 \"%s\"\nint x = y;\n",
+        "#line 1 \"../secret:1:2.h\"\nint x = y;\n",
+        "__asm__(\".include \\\"%s\\\"\");\n",
+    };
+    SCOPE;
+    has_compiler("cc");
+    const char *secret = temporary_write("secret:1:2.h", "sesame\n");
+    build_source(scope_printf(sources[_i], secret));
+    ck_assert_ptr_nonnull(strstr(build.reason, "secret:1:2.h, which is no header"));
+    ck_assert_ptr_null(strstr(build.reason, "sesame"));
+    ck_assert_ptr_null(strstr(build.log, "sesame"));
+    ck_assert(!build.libraries[0].ready && !build.libraries[1].ready);
+}
+END_TEST
+
+START_TEST(places_that_are_nowhere_are_right)
+{
+    if (!has_compiler(compilers[_i]))
+        return;
+    build_source("#line 7 \"table.y\"\nint unused(void) { int x; }\n"
+                 "#line 1 \"/usr/include/stdio.h\"\nint unused_too(void) { int x; }\n");
+    assert_built();
+    ck_assert_ptr_nonnull(strstr(build.log, "table.y:7:"));
 }
 END_TEST
 
@@ -281,7 +314,9 @@ static Suite *build_suite(void)
     tcase_add_loop_test(tests, names_of_others_are_the_students_within_the_file, 0, COMPILERS);
     tcase_add_loop_test(tests, the_file_goes_by_the_name_that_the_student_knows, 0, COMPILERS);
     tcase_add_loop_test(tests, the_first_errors_are_the_reason, 0, COMPILERS);
-    tcase_add_loop_test(tests, hostile_sources_are_the_students_fault, 0, 6);
+    tcase_add_loop_test(tests, hostile_sources_are_the_students_fault, 0, 9);
+    tcase_add_loop_test(tests, files_that_are_only_named_are_not_shown, 0, 3);
+    tcase_add_loop_test(tests, places_that_are_nowhere_are_right, 0, COMPILERS);
     tcase_add_loop_test(tests, a_compiler_that_cannot_run_is_the_machines_fault, 0, 2);
     tcase_add_test(tests, a_folder_that_cannot_be_written_is_the_machines_fault);
     tcase_add_test(tests, a_supplied_function_that_is_not_there_is_the_machines_fault);
