@@ -160,6 +160,10 @@ NAMES(for_itself, FOR_ITSELF);
 
 /* ---- by device ---- */
 
+/* Files in memory, which no limit counts. */
+static const char *const refused_but_on_cuda[] = {"memfd_create", "memfd_secret"};
+NAMES(refused_but_on_cuda, REFUSED_BUT_ON_CUDA);
+
 static const char *const refused_on_cpu[] = {"socket",  "bind",   "listen",
                                              "connect", "accept", "accept4"};
 NAMES(refused_on_cpu, REFUSED_ON_CPU);
@@ -215,6 +219,9 @@ static int refuse_for_device(scmp_filter_ctx filter, const char *device)
 {
     if (strcmp(device, "cuda") == 0)
         return 0;
+    int code = refuse_all(filter, refused_but_on_cuda, REFUSED_BUT_ON_CUDA);
+    if (code != 0)
+        return code;
     if (strcmp(device, "sim") == 0)
         return refuse_some(filter, refused_on_sim, REFUSED_ON_SIM);
     return refuse_all(filter, refused_on_cpu, REFUSED_ON_CPU);

@@ -168,6 +168,15 @@ ATTEMPT(take_all_memory)
     return malloc(5UL << 30) != NULL;
 }
 
+ATTEMPT(take_memory_in_files)
+{
+#ifdef SYS_memfd_create
+    return opened((int)syscall(SYS_memfd_create, "", 0));
+#else
+    return 0;
+#endif
+}
+
 /* Files are limited, so that takes several. */
 ATTEMPT(fill_the_disk)
 {

@@ -54,6 +54,7 @@ static const struct attempt {
 #endif
 #ifdef __linux__
     {"open_its_parents_memory", {ANY, NO, NO}},
+    {"take_memory_in_files", {YES, NO, NO}},
     {"start_a_process_another_way", {YES, NO, NO}},
     {"trace_its_parent", {ANY, NO, NO}},
     {"read_its_parents_memory", {ANY, NO, NO}},
