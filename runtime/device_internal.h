@@ -64,8 +64,8 @@ struct device_table {
      * sum - out = k * x summed over the dimensions in which out has size 1; out is contiguous */
     int (*sum)(struct tensor *out, const struct tensor *x, double k);
 
-    /* gemm - out = a b + beta * out, (N, K) (K, M) -> (N, M); out contiguous, a and b each
-     * row-major, or row-major when transposed (tensor_is_row_major) */
+    /* gemm - out = a b + beta * out, (N, K) (K, M) -> (N, M), with sizes of 1 to INT_MAX; out
+     * contiguous, a and b each row-major, or row-major when transposed (tensor_is_row_major) */
     int (*gemm)(struct tensor *out, const struct tensor *a, const struct tensor *b, double beta);
 
     /* mse - out () = mean((output - target)²); contiguous

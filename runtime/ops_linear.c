@@ -1,4 +1,5 @@
 /* ops_linear.c - matrix products. A transposed operand is a view; gemm takes either order. */
+#include <limits.h>
 #include <string.h>
 
 #include "runtime/ops.h"
@@ -12,6 +13,22 @@ static struct tensor *matrix_of(struct tensor *x)
     return tensor_clone(x);
 }
 
+/* The device's product, of matrices that have elements and whose sizes BLAS can count, in ints. */
+static int gemm(struct tensor *out, const struct tensor *a, const struct tensor *b, double beta)
+{
+    const struct device_table *table = tensor_table(out);
+    const int64_t n = out->shape[0], m = out->shape[1], k = a->shape[1];
+    if (n > INT_MAX || m > INT_MAX || k > INT_MAX || tensor_layout(a).leading > INT_MAX ||
+        tensor_layout(b).leading > INT_MAX)
+        return raise_error(ValueError, "a product of matrices of more than %d rows or columns",
+                           INT_MAX);
+    if (n == 0 || m == 0)
+        return 0;
+    if (k == 0)
+        return beta == 0 ? table->fill(out, 0) : table->unary(UNARY_SCALE, out, out, beta);
+    return table->gemm(out, a, b, beta);
+}
+
 /* out = a b + beta out, where out is contiguous */
 static struct tensor *multiply_into(struct tensor *out, struct tensor *a, struct tensor *b,
                                     double beta)
@@ -19,7 +36,7 @@ static struct tensor *multiply_into(struct tensor *out, struct tensor *a, struct
     NO_GRAD;
     a = matrix_of(a);
     b = matrix_of(b);
-    return out && a && b && tensor_table(out)->gemm(out, a, b, beta) == 0 ? out : NULL;
+    return out && a && b && gemm(out, a, b, beta) == 0 ? out : NULL;
 }
 
 static struct tensor *multiply(struct tensor *a, struct tensor *b)

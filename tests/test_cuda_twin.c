@@ -373,13 +373,30 @@ static void check_gemm(const int64_t *size, enum dtype dtype, int bits, double b
 
 START_TEST(gemm)
 {
-    static const int64_t sizes[][3] = {{1, 1, 1},    {3, 4, 5},    {1, 7, 2},    {5, 1, 3},
-                                       {33, 65, 17}, {0, 3, 4},    {3, 0, 4},    {3, 4, 0},
-                                       {1, 64, 1},   {64, 64, 64}, {130, 70, 90}};
+    static const int64_t sizes[][3] = {{1, 1, 1},    {3, 4, 5},  {1, 7, 2},    {5, 1, 3},
+                                       {33, 65, 17}, {1, 64, 1}, {64, 64, 64}, {130, 70, 90}};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
         for (int bits = 0; bits < 16; bits++)
             for (int beta = 0; beta < 3; beta++)
                 check_gemm(sizes[s], dtypes[_i], bits, 0.5 * beta);
+}
+END_TEST
+
+START_TEST(products_of_nothing)
+{
+    SCOPE;
+    static const int64_t sizes[][3] = {{0, 3, 4}, {3, 0, 4}, {3, 4, 0}};
+    for (int i = 0; i < 3; i++) {
+        const struct shape columns = {1, {sizes[i][2]}};
+        struct twin x = matrix(sizes[i][0], sizes[i][1], dtypes[_i], false, false);
+        struct twin w = matrix(sizes[i][2], sizes[i][1], dtypes[_i], false, false);
+        struct twin bias = twin_drawn(&columns, dtypes[_i], PLAIN);
+        struct twin y = {tensor_linear(x.cpu, w.cpu, NULL), tensor_linear(x.gpu, w.gpu, NULL)};
+        check_close(y, 0, 0, "an empty product");
+        y = (struct twin){tensor_linear(x.cpu, w.cpu, bias.cpu),
+                          tensor_linear(x.gpu, w.gpu, bias.gpu)};
+        check_close(y, 0, 0, "an empty product and a bias");
+    }
 }
 END_TEST
 
@@ -589,6 +606,7 @@ int main(void)
     tcase_add_loop_test(tests, sum, 0, SUM_SHAPES);
     tcase_add_loop_test(tests, mse, 0, 2);
     tcase_add_loop_test(tests, gemm, 0, 2);
+    tcase_add_loop_test(tests, products_of_nothing, 0, 2);
     tcase_add_loop_test(tests, add_many, 0, 2);
     tcase_add_loop_test(tests, transfer, 0, DTYPES);
     tcase_add_loop_test(tests, source_may_change_after_transfer, 0, 2);

@@ -387,6 +387,28 @@ static struct tensor *ones(int64_t rows, int64_t columns, enum dtype dtype)
         error_clear();                                                                             \
     } while (0)
 
+START_TEST(products_of_nothing)
+{
+    SCOPE;
+    struct tensor *x = ones(3, 0, FLOAT32), *w = ones(2, 0, FLOAT32);
+    struct tensor *bias = tensor_from((float[]){5, 7}, SHAPE(2));
+    tensor_set_requires_grad(w, true);
+    tensor_set_requires_grad(bias, true);
+    struct tensor *y = tensor_linear(x, w, bias), *z = tensor_linear(x, w, NULL);
+    for (int row = 0; row < 3; row++) {
+        ck_assert_double_eq(tensor_get(y, row, 0), 5);
+        ck_assert_double_eq(tensor_get(y, row, 1), 7);
+        ck_assert_double_eq(tensor_get(z, row, 1), 0);
+    }
+    ck_assert_int_eq(tensor_backward(tensor_sum(tensor_add(y, z))), 0);
+    ck_assert_double_eq(tensor_get(tensor_grad(bias), 1), 3);
+    ck_assert(tensor_same_shape(tensor_grad(w), w));
+    struct tensor *none = tensor_matmul(ones(0, 3, FLOAT64), ones(3, 4, FLOAT64));
+    ck_assert_int_eq(tensor_size(none, 0), 0);
+    ck_assert_int_eq(tensor_size(none, 1), 4);
+}
+END_TEST
+
 START_TEST(wrong_shapes_are_refused)
 {
     SCOPE;
@@ -519,6 +541,7 @@ static void add_all(TCase *tests)
     tcase_add_loop_test(tests, one_input_at_a_time, 0, OPERATIONS);
     tcase_add_test(tests, erf_and_exp_are_accurate);
     tcase_add_test(tests, gelu_far_out);
+    tcase_add_test(tests, products_of_nothing);
     tcase_add_test(tests, wrong_shapes_are_refused);
     tcase_add_test(tests, wrong_dtypes_are_refused);
     tcase_add_test(tests, null_passes_through_silently);

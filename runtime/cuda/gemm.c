@@ -1,7 +1,4 @@
-#include <limits.h>
-
 #include "runtime/cuda/cuda.h"
-#include "runtime/error.h"
 
 /* With the device's lock held. FLOAT32 is computed in FLOAT32: TF32 must be asked for, and is not.
  */
@@ -47,14 +44,6 @@ static int multiply(struct cuda_device *device, struct tensor *out, const struct
 
 int cuda_gemm(struct tensor *out, const struct tensor *a, const struct tensor *b, double beta)
 {
-    int64_t n = out->shape[0], m = out->shape[1], k = a->shape[1];
-    if (n > INT_MAX || m > INT_MAX || k > INT_MAX || tensor_layout(a).leading > INT_MAX ||
-        tensor_layout(b).leading > INT_MAX)
-        return raise_error(ValueError, "a matrix is too large for this device's product");
-    if (n == 0 || m == 0)
-        return 0;
-    if (k == 0)
-        return beta == 0 ? cuda_fill(out, 0) : cuda_unary(UNARY_SCALE, out, out, beta);
     struct cuda_device *device = order_write(out);
     if (!device)
         return -1;
