@@ -83,7 +83,8 @@ PLUGINS := $B/sim.so $(if $(CUDA_FOUND),$(if $(filter release,$(VARIANT)),$B/cud
 all: grade
 	@$(if $(CUDA_FOUND),:,echo "no CUDA toolkit (nvcc, cuBLAS) here: built for the CPU and simulated GPUs")
 
-# ./grade is the release build; grade finds its checkout from where the link leads.
+# ./grade is the release build; grade finds its checkout from where the link leads. Phony, because the
+# link does not grow old by a variant that is not built yet: to make, all files are .SECONDARY.
 grade: build/release/grade $(PLUGINS) $(if $(filter release,$(VARIANT)),,$B/grade)
 	@ln -sf build/release/grade grade
 ifneq ($(VARIANT),release)
@@ -169,5 +170,5 @@ clean:
 	rm -rf build grade
 
 -include $(shell find $B -name '*.d' 2>/dev/null)
-.PHONY: all test bench cuda-check bank fuzz clean
+.PHONY: all grade test bench cuda-check bank fuzz clean
 .SECONDARY:
