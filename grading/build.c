@@ -11,17 +11,14 @@
 #include <unistd.h>
 
 #include "grading/build_includes.h"
+#include "grading/command.h"
 #include "grading/crash.h"
 #include "grading/fault.h"
 #include "grading/sanitize.h"
 #include "grading/text.h"
 #include "runtime/scope.h"
 
-#ifndef STUDENT_CFLAGS
-#define STUDENT_CFLAGS "" /* what make found to be needed for the headers of the libraries */
-#endif
-
-enum { COMPILE_SECONDS = 60, ARGUMENTS = 48, ERRORS_SHOWN = 3, DISK_LEAST_BYTES = 1 << 20 };
+enum { COMPILE_SECONDS = 60, ERRORS_SHOWN = 3, DISK_LEAST_BYTES = 1 << 20 };
 
 static const struct process_limits limits = {
     .wall_s = COMPILE_SECONDS,
@@ -30,36 +27,7 @@ static const struct process_limits limits = {
     .file_bytes = 256 << 20,
 };
 
-/* ---- command lines, in the scope ---- */
-
-struct command {
-    int n;
-    const char *at[ARGUMENTS + 1];
-};
-
-static void command_add(struct command *command, const char *argument)
-{
-    if (command->n == ARGUMENTS)
-        fault("the compiler's command line has more than %d arguments", ARGUMENTS);
-    command->at[command->n++] = argument;
-}
-
-/* The words of a line, as in CC="ccache gcc"; there is no quoting. */
-static void command_add_words(struct command *command, const char *line)
-{
-    char *rest = scope_printf("%s", line), *word;
-    while ((word = strsep(&rest, " \t\n")))
-        if (*word)
-            command_add(command, word);
-}
-
-static void command_add_compiler(struct command *command)
-{
-    const char *compiler = getenv("CC");
-    command_add_words(command, compiler && *compiler ? compiler : "cc");
-    if (command->n == 0)
-        command_add(command, "cc");
-}
+/* ---- command lines ---- */
 
 /* Frame pointers and no sibling calls: a crash is found in the student's line. */
 static void compile_command(const struct build *build, struct command *command)

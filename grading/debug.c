@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "grading/build.h"
+#include "grading/command.h"
 #include "grading/fault.h"
 #include "grading/isolation.h"
 #include "grading/submission.h"
@@ -20,25 +21,10 @@
 /* Time-outs are for those who do not look. */
 static const double for_ever = 1e6;
 
-enum { WORDS = 24 };
-
-/* A debugger's command line, in the scope. */
-struct command {
-    const char *at[WORDS + 1];
-    int n;
-};
-
-static void add(struct command *command, const char *word)
-{
-    if (command->n == WORDS)
-        fault("the debugger's command line has more than %d words", WORDS);
-    command->at[command->n++] = word;
-}
-
 static void add_two(struct command *command, const char *option, const char *value)
 {
-    add(command, option);
-    add(command, value);
+    command_add(command, option);
+    command_add(command, value);
 }
 
 const char *debug_find(void)
@@ -104,28 +90,28 @@ static const char *make_role(const char *folder)
 static void gdb_command(struct command *command, const struct criterion *criterion,
                         const char *sources)
 {
-    add(command, "gdb");
-    add(command, "-q");
+    command_add(command, "gdb");
+    command_add(command, "-q");
     add_two(command, "-d", sources);
     add_two(command, "-iex", "set breakpoint pending on");
     for (int i = 0; i < CALLS_MAX && criterion->calls[i]; i++)
         add_two(command, "-ex",
                 scope_printf("break assignment/%s:%s", criterion->file, criterion->calls[i]));
     add_two(command, "-ex", "run");
-    add(command, "--args");
+    command_add(command, "--args");
 }
 
 static void lldb_command(struct command *command, const struct criterion *criterion,
                          const char *sources)
 {
-    add(command, "lldb");
+    command_add(command, "lldb");
     add_two(command, "-o", scope_printf("settings set target.source-map . \"%s\"", sources));
     for (int i = 0; i < CALLS_MAX && criterion->calls[i]; i++)
         add_two(command, "-o",
                 scope_printf("breakpoint set --file %s --name %s", criterion->file,
                              criterion->calls[i]));
     add_two(command, "-o", "run");
-    add(command, "--");
+    command_add(command, "--");
 }
 
 /* It has the user's environment, but the subject inherits that, and is to compute in one thread as
@@ -183,7 +169,7 @@ static int run_library(const struct run *run, const struct build *build,
         gdb_command(&command, criterion, build->folder);
     else
         lldb_command(&command, criterion, build->folder);
-    add(&command, make_role(run->folder));
+    command_add(&command, make_role(run->folder));
     struct worlds worlds = {
         .criterion = &first_world,
         .executable = system_executable(),

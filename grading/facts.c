@@ -12,9 +12,11 @@
 #include <cblas.h>
 #endif
 
+#include "grading/command.h"
 #include "grading/isolation.h"
 #include "grading/probe.h"
 #include "grading/report.h"
+#include "runtime/scope.h"
 
 enum { COMPILER_MS = 10 * 1000 };
 
@@ -36,19 +38,13 @@ static const char *compiler_name(void)
 #endif
 }
 
-/* The words of CC, or cc: what compiles the submission. */
 static void ask_compiler(void)
 {
-    enum { WORDS = 16 };
-    char *command[WORDS + 2] = {NULL}, *given = getenv("CC");
-    char *words = strdup(given && *given ? given : "cc");
-    int n = 0;
-    for (char *word = words ? strtok(words, " ") : NULL; word && n < WORDS;
-         word = strtok(NULL, " "))
-        command[n++] = word;
-    command[n] = (char *)"--version";
-    if (n > 0)
-        execvp(command[0], command);
+    SCOPE;
+    struct command command = {0};
+    command_add_compiler(&command);
+    command_add(&command, "--version");
+    execvp(command.at[0], (char *const *)command.at);
     _exit(1);
 }
 

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "grading/fault.h"
 #include "grading/process_internal.h"
+#include "runtime/clock.h"
 
 /* After its end no more than this is read from a child's pipes: a pipe holds at most that much of
  * what it wrote, and what fled from it may be writing still. */
@@ -101,13 +101,6 @@ void processes_free(struct processes *all)
     free(all);
 }
 
-double clock_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* ---- starting ---- */
 
 int process_start(struct processes *all, struct process *process)
@@ -117,7 +110,7 @@ int process_start(struct processes *all, struct process *process)
         return error;
     capture_open(&process->output);
     capture_open_data(&process->data, process->data_limit);
-    process->started = clock_s();
+    process->started = seconds_now();
     process->deadline = process->started + process->limits.wall_s;
     process->next = all->first;
     all->first = process;
@@ -183,7 +176,7 @@ static void finish(struct processes *all, struct process *process)
     kill_all_of(process);
     while (waitpid(process->pid, &process->wait_status, 0) < 0 && errno == EINTR)
         ;
-    process->seconds = clock_s() - process->started;
+    process->seconds = seconds_now() - process->started;
     bool was_killed =
         WIFSIGNALED(process->wait_status) && WTERMSIG(process->wait_status) == SIGKILL;
     process->stopped = process->killed && process->hurried && was_killed;
@@ -224,7 +217,7 @@ static bool is_due(struct process *process, double now)
  * something else than what they had been waiting for. */
 static void kill_due(struct processes *all)
 {
-    double now = clock_s();
+    double now = seconds_now();
     for (struct process *p = all->first; p; p = p->next)
         if (!has_ended(p) && is_due(p, now)) {
             p->killed = true;
@@ -247,8 +240,8 @@ static int milliseconds_left(const struct processes *all)
 {
     double left = LOOK_SECONDS;
     for (const struct process *p = all->first; p; p = p->next)
-        if (p->deadline - clock_s() < left)
-            left = p->deadline - clock_s();
+        if (p->deadline - seconds_now() < left)
+            left = p->deadline - seconds_now();
     return left < 0 ? 0 : (int)(left * 1e3) + 1;
 }
 
@@ -287,7 +280,7 @@ void processes_wait(struct processes *all)
 
 void process_hurry(struct process *process, double seconds)
 {
-    double deadline = clock_s() + seconds;
+    double deadline = seconds_now() + seconds;
     if (deadline >= process->deadline)
         return;
     process->deadline = deadline;
@@ -302,7 +295,7 @@ void processes_hurry(struct processes *all, double seconds)
 
 void processes_allow(struct processes *all, double seconds)
 {
-    double deadline = clock_s() + seconds;
+    double deadline = seconds_now() + seconds;
     for (struct process *p = all->first; p; p = p->next)
         p->deadline = deadline;
 }

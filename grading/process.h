@@ -106,9 +106,6 @@ int process_run(struct process *process);
 /* process_succeeded - it ran, and exited with 0 */
 bool process_succeeded(const struct process *process);
 
-/* clock_s - seconds on the monotonic clock */
-double clock_s(void);
-
 /* ---- what systems do differently: process_linux.c and its twin process_posix.c ---- */
 
 /* system_adopt_orphans - become the parent of orphaned descendants

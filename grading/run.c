@@ -62,8 +62,8 @@ static void execution_fault(struct execution *execution, const char *format, ...
 {
     va_list arguments;
     va_start(arguments, format);
-    if (!execution->fault && vasprintf(&execution->fault, format, arguments) < 0)
-        fault("out of memory");
+    if (!execution->fault)
+        execution->fault = vformat_or_fault(format, arguments);
     va_end(arguments);
 }
 

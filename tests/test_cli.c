@@ -21,6 +21,7 @@
 #include "grading/fault.h"
 #include "grading/submission.h"
 #include "grading/workspace.h"
+#include "tests/suite.h"
 
 static char *root, *executable; /* the checkout, and the grade that is tested */
 static const char *base;        /* holds the folders of all tests */
@@ -588,9 +589,5 @@ int main(void)
     tcase_add_test(test, test_zip_refuses_the_solution);
     tcase_add_test(test, test_zip_names_a_missing_file);
     suite_add_tcase(suite, test);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }
