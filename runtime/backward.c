@@ -33,10 +33,9 @@ struct tensor *backward_saved(const struct backward *run, int i)
 
 static int call_hook(struct plan *plan, struct tensor *leaf)
 {
-    pthread_mutex_t *lock = plan->crew ? lanes_lock_hooks(plan) : NULL;
+    pthread_mutex_t *lock = lanes_lock_hooks(plan);
     leaf->leaf.hook(leaf->leaf.context, leaf);
-    if (lock)
-        pthread_mutex_unlock(lock);
+    lanes_unlock(lock);
     return error_occurred() ? -1 : 0;
 }
 
@@ -54,10 +53,9 @@ static int complete_leaf(struct plan *plan, struct target *target)
 static int deliver(struct plan *plan, struct edge *edge)
 {
     struct target *target = &plan->target[edge->target];
-    pthread_mutex_t *lock = plan->crew ? lanes_lock_target(plan, edge->target) : NULL;
+    pthread_mutex_t *lock = lanes_lock_target(plan, edge->target);
     int complete = target_receive(target, edge);
-    if (lock)
-        pthread_mutex_unlock(lock);
+    lanes_unlock(lock);
     if (complete != 1)
         return complete;
     if (target->leaf)

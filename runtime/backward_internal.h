@@ -107,9 +107,10 @@ int lanes_run(struct plan *plan);
 
 /* lanes_lock_target, lanes_lock_hooks - where there are threads: one of them at a time adds to a
  * target, one calls a hook
- * returns: what is to be unlocked */
+ * returns: what lanes_unlock is to be given; NULL where there is one thread */
 pthread_mutex_t *lanes_lock_target(struct plan *plan, int target);
 pthread_mutex_t *lanes_lock_hooks(struct plan *plan);
+void lanes_unlock(pthread_mutex_t *lock);
 
 /* ---- backward.c ---- */
 

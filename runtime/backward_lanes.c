@@ -142,17 +142,26 @@ void lanes_close(struct plan *plan)
         free(plan->ready);
 }
 
-pthread_mutex_t *lanes_lock_target(struct plan *plan, int target)
+static pthread_mutex_t *locked(pthread_mutex_t *lock)
 {
-    pthread_mutex_t *lock = &plan->crew->target[target % TARGET_LOCKS];
     pthread_mutex_lock(lock);
     return lock;
 }
 
+pthread_mutex_t *lanes_lock_target(struct plan *plan, int target)
+{
+    return plan->crew ? locked(&plan->crew->target[target % TARGET_LOCKS]) : NULL;
+}
+
 pthread_mutex_t *lanes_lock_hooks(struct plan *plan)
 {
-    pthread_mutex_lock(&plan->crew->hooks);
-    return &plan->crew->hooks;
+    return plan->crew ? locked(&plan->crew->hooks) : NULL;
+}
+
+void lanes_unlock(pthread_mutex_t *lock)
+{
+    if (lock)
+        pthread_mutex_unlock(lock);
 }
 
 /* ---- one thread ---- */
