@@ -27,25 +27,32 @@ static const char *name_holding(struct judge *j, bool perhaps, int *named)
     return sentences;
 }
 
+static bool has_any(const char *text, const char *const *words)
+{
+    while (*words && !strstr(text, *words))
+        words++;
+    return *words != NULL;
+}
+
 /* memory_cause - what was wrong about the memory that was used; NULL if that cannot be told. Before
  * and after its use memory holds 32- or 64-bit numbers by which one knows it
- * (runtime/memory_internal.h). */
+ * (runtime/memory_internal.h; the last two of those before it are AddressSanitizer's). */
 static const char *memory_cause(const char *reason)
 {
-    static const char *const fresh[] = {"-67372037", "-289360691352306693"};
-    static const char *const freed[] = {"-33686019", "-144680345676153347"};
+    static const char *const fresh[] = {"-67372037", "-289360691352306693", "-1094795586",
+                                        "-4702111234474983746", NULL};
+    static const char *const freed[] = {"-33686019", "-144680345676153347", NULL};
     if (strstr(reason, "in the memory of cuda:"))
         return "the host reads or writes a GPU's memory through a pointer; tensor_item and "
                "tensor_to(x, CPU) bring values to the host";
-    if (strstr(reason, "freed twice") && strstr(reason, "allocated in a call made"))
-        return "memory that the runtime returned is passed to free: its scope frees it, and you "
-               "free nothing";
-    for (int i = 0; i < 2; i++) {
-        if (strstr(reason, fresh[i]))
-            return "memory is read that was allocated but not written";
-        if (strstr(reason, freed[i]))
-            return "memory is used that was freed already, or whose scope has ended";
-    }
+    if ((strstr(reason, "freed twice") && strstr(reason, "allocated in a call made")) ||
+        strstr(reason, "attempting free on address which was not malloc()-ed"))
+        return "memory that malloc did not return is passed to free: what the runtime returns is "
+               "freed by its scope, never by you";
+    if (has_any(reason, fresh))
+        return "memory is read that was allocated but not written";
+    if (has_any(reason, freed))
+        return "memory is used that was freed already, or whose scope has ended";
     return NULL;
 }
 

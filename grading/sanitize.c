@@ -100,31 +100,47 @@ static const char *place_in(const char *line)
     return scope_printf("%.*s", (int)(number + 3 + digits - place), place);
 }
 
-/* "WRITE of size 4" of "WRITE of size 4 at 0x7f... thread T0": threads and addresses say nothing.
- */
-static const char *heading(const char *line)
+/* The line up to the first of these ends (the last of which is NULL). */
+static const char *up_to(const char *line, const char *const *ends)
 {
-    static const char *const ends[] = {" at 0x", " by thread", " by main thread", " thread T", ":"};
-    line += strspn(line, " ");
     size_t length = strlen(line);
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        const char *end = strstr(line, ends[i]);
+    for (; *ends; ends++) {
+        const char *end = strstr(line, *ends);
         if (end && (size_t)(end - line) < length)
             length = (size_t)(end - line);
     }
     return scope_printf("%.*s", (int)length, line);
 }
 
+/* "WRITE of size 4" of "WRITE of size 4 at 0x7f... thread T0": threads and addresses say nothing.
+ */
+static const char *heading(const char *line)
+{
+    static const char *const ends[] = {" at 0x",    " by thread", " by main thread",
+                                       " thread T", ":",          NULL};
+    return up_to(line + strspn(line, " "), ends);
+}
+
+/* "heap-buffer-overflow" of "heap-buffer-overflow on address 0x604... at pc 0x7f..." */
+static const char *title(const char *text)
+{
+    static const char *const ends[] = {
+        " on address 0x", " on unknown address", " on 0x", ": 0x", " (pid", NULL};
+    return up_to(text, ends);
+}
+
 /* A report is a sequence of headings, each with a stack below it: the student's innermost line of
- * each. */
+ * each. The first stack may be that of the title. */
 static const char *add_places(const char *what, char *rest)
 {
-    char *line, *above = NULL;
+    char *line, *above = "";
     for (int n = 0; n < PLACES && (line = strsep(&rest, "\n")) && !strstr(line, "SUMMARY:");) {
         const char *place = line[strspn(line, " ")] == '#' ? place_in(line) : NULL;
         if (place && above) {
-            what = scope_printf("%s%s%s at %s", what, n++ ? "; " : ": ", heading(above), place);
+            const char *sign = !*above ? "" : n == 0 ? ": " : "; ";
+            what = scope_printf("%s%s%s at %s", what, sign, heading(above), place);
             above = NULL;
+            n++;
         } else if (line[strspn(line, " ")] != '#' && *line) {
             above = line;
         }
@@ -151,9 +167,7 @@ const char *sanitize_report(const char *printed)
             return undefined;
         if (!name || (!strstr(line, "ERROR: ") && !strstr(line, "WARNING: ")))
             continue;
-        const char *what = name + strlen("Sanitizer: ");
-        const char *end = strstr(what, " on ") ? strstr(what, " on ") : strstr(what, " (pid");
-        what = scope_printf("%.*s", end ? (int)(end - what) : (int)strlen(what), what);
+        const char *what = title(name + strlen("Sanitizer: "));
         return rest ? add_places(what, rest) : what;
     }
     return NULL;

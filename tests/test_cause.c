@@ -88,6 +88,7 @@ static const struct {
     {"it is wrong", "likely cause: a"},
     {"f(2) raised NotImplementedError: f is not implemented yet", NULL},
     {"f(2) gives the index -289360691352306693, outside 0 .. 1", "allocated but not written"},
+    {"f(2) gives the index -4702111234474983746, outside 0 .. 1", "allocated but not written"},
     {"f(2) gives the index -144680345676153347, outside 0 .. 1", "freed already"},
     {"crashed: SIGSEGV (address 0x8, in the memory of cuda:1)", "the host reads or writes"},
     {"student code freed twice a block of 8 bytes, allocated in a call made at a.c:1",

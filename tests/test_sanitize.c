@@ -37,9 +37,20 @@ static const struct {
      "stack-overflow"},
     {"==7==ERROR: AddressSanitizer: attempting double-free on 0x6 in thread T0:\n",
      "attempting double-free"},
+    {"==2==ERROR: AddressSanitizer: attempting free on address which was not malloc()-ed: "
+     "0x6070000002e0 in thread T0\n"
+     "    #0 0x7f in __interceptor_free "
+     "../../../../src/libsanitizer/asan/asan_malloc_linux.cpp:52\n"
+     "    #1 0x7f in partition_indices assignment/data_parallel.c:34\n\n"
+     "0x6070000002e0 is located 32 bytes inside of 80-byte region [0x6070000002c0,0x607000000310)\n"
+     "allocated by thread T0 here:\n"
+     "    #4 0x7f in partition_indices assignment/data_parallel.c:21\n\n"
+     "SUMMARY: AddressSanitizer: bad-free asan_malloc_linux.cpp:52 in __interceptor_free\n",
+     "attempting free on address which was not malloc()-ed at assignment/data_parallel.c:34; "
+     "allocated at assignment/data_parallel.c:21"},
     {"ERROR: AddressSanitizer: ", ""},
     {"WARNING: ThreadSanitizer: data race (pid=1)\n    #0 f assignment/a.c:1\nassignment/.c:x\n",
-     "data race"},
+     "data race at assignment/a.c:1"},
 };
 
 START_TEST(a_report_becomes_a_line)
