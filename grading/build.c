@@ -156,7 +156,11 @@ static char *student_fault(const struct build *build, const struct process *proc
     if (WIFSIGNALED(process->wait_status))
         return format_or_fault("assignment/%s does not compile: %s ended the compiler", build->file,
                                signal_name(WTERMSIG(process->wait_status)));
-    return format_or_fault("assignment/%s does not compile:\n%s", build->file, first_errors(log));
+    char *all =
+        format_or_fault("assignment/%s does not compile:\n%s", build->file, first_errors(log));
+    char *start = start_or_fault(all);
+    free(all);
+    return start;
 }
 
 /* What the compiler said of a file that it should not have read may hold what is in it. */

@@ -71,3 +71,27 @@ char *line_or_fault(const char *text)
             *c = ' ';
     return line;
 }
+
+/* A prefix of whole characters. */
+static size_t start_bytes(const char *text)
+{
+    enum { LINES = 40, BYTES = 4000 };
+    size_t n = 0;
+    for (int lines = 0; text[n] && n < BYTES; n++)
+        if (text[n] == '\n' && ++lines == LINES)
+            return n;
+    while ((text[n] & 0xC0) == 0x80)
+        n--;
+    return n;
+}
+
+char *start_or_fault(const char *text)
+{
+    char *clean = clean_or_fault(text);
+    size_t n = start_bytes(clean);
+    if (!clean[n])
+        return clean;
+    char *start = format_or_fault("%.*s...", (int)n, clean);
+    free(clean);
+    return start;
+}

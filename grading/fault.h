@@ -23,8 +23,10 @@ char *vformat_or_fault(const char *format, va_list arguments) __attribute__((for
 /* fault_without_memory - from now on a scope that finds no memory is a fault, too */
 void fault_without_memory(void);
 
-/* clean_or_fault - text_clean of a string. line_or_fault - the same, as one line
+/* clean_or_fault - text_clean of a string. line_or_fault - the same, as one line. start_or_fault -
+ * the same, cut with "..." after 40 lines or 4000 bytes: as much of it as a reason has room for
  * owns: the caller (free) */
 char *clean_or_fault(const char *text);
 char *line_or_fault(const char *text);
+char *start_or_fault(const char *text);
 #endif

@@ -84,12 +84,12 @@ static void write_verdict(const struct judge *j, const char *verdict)
     json_decref(object);
 }
 
-/* Reasons hold what student code said. */
+/* Reasons hold what student code said, which may be much. */
 static void clean_reason(struct judge *j, const char *reason)
 {
     if (!reason && !j->reason)
         return;
-    char *clean = clean_or_fault(reason ? reason : j->reason);
+    char *clean = start_or_fault(reason ? reason : j->reason);
     free(j->reason);
     j->reason = clean;
 }

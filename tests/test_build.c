@@ -194,6 +194,19 @@ START_TEST(the_first_errors_are_the_reason)
 END_TEST
 
 /* Texts that compile to nothing useful, or to very much. */
+START_TEST(reasons_have_an_end)
+{
+    SCOPE;
+    char *word = scope_alloc(10001);
+    memset(word, 'x', 10000);
+    has_compiler("cc");
+    build_source(scope_printf("#error %s\n", word));
+    ck_assert_ptr_nonnull(strstr(build.reason, "#error xxx"));
+    ck_assert_ptr_nonnull(strstr(build.reason, "xxx..."));
+    ck_assert_int_lt(strlen(build.reason), 5000);
+}
+END_TEST
+
 START_TEST(hostile_sources_are_the_students_fault)
 {
     static const char *const sources[] = {
@@ -314,6 +327,7 @@ static Suite *build_suite(void)
     tcase_add_loop_test(tests, names_of_others_are_the_students_within_the_file, 0, COMPILERS);
     tcase_add_loop_test(tests, the_file_goes_by_the_name_that_the_student_knows, 0, COMPILERS);
     tcase_add_loop_test(tests, the_first_errors_are_the_reason, 0, COMPILERS);
+    tcase_add_test(tests, reasons_have_an_end);
     tcase_add_loop_test(tests, hostile_sources_are_the_students_fault, 0, 9);
     tcase_add_loop_test(tests, files_that_are_only_named_are_not_shown, 0, 3);
     tcase_add_loop_test(tests, places_that_are_nowhere_are_right, 0, COMPILERS);

@@ -223,6 +223,11 @@ static const struct {
     {PROBE("for (int i = 0; i < 64; i++) { ssize_t n = write(i, \"{PASS}\", 6); (void)n; } "
            "return x * x;"),
      "unreadable"},
+    {PROBE("static const char head[] = {8, 0, 0, 0, 0, 0, 0, 0, 2}; /* a failure of 32 MiB */\n"
+           "static char text[32 << 20]; memset(text, x + 'a', sizeof text);\n"
+           "ssize_t n = write(3, head, sizeof head); for (size_t at = 0; at < sizeof text; at += "
+           "(size_t)n) n = write(3, text + at, sizeof text - at); return x * x;"),
+     "hhhhh..."},
     {PROBE("(void)fork(); return x * x;"), NULL},
     {PROBE("return chdir(\"/\") + x * x;"), NULL},
     {PROBE("return getchar() == EOF ? x * x : 0;"), NULL},

@@ -1,4 +1,5 @@
 /* test_text.c - cleaning of untrusted text, and the closest word */
+#include "grading/fault.h"
 #include "grading/text.h"
 #include "tests/suite.h"
 
@@ -92,6 +93,31 @@ START_TEST(test_clean_any_bytes)
 }
 END_TEST
 
+/* Whole characters, whole lines. */
+static const struct {
+    const char *piece;
+    int times;
+    size_t kept; /* of bytes */
+} long_texts[] = {{"x", 3, 3},          {"x", 4000, 4000},        {"x", 4001, 4000},
+                  {"x", 5000000, 4000}, {"\xC3\xBC", 3000, 4000}, {"\xE2\x89\xA4", 3000, 3999},
+                  {"a\n", 39, 78},      {"a\n", 100, 79}};
+
+START_TEST(test_start)
+{
+    size_t length = strlen(long_texts[_i].piece), n = length * (size_t)long_texts[_i].times;
+    char *text = malloc(n + 1);
+    for (size_t i = 0; i < n; i++)
+        text[i] = long_texts[_i].piece[i % length];
+    text[n] = '\0';
+    char *start = start_or_fault(text);
+    size_t kept = long_texts[_i].kept;
+    ck_assert_int_eq(strncmp(start, text, kept), 0);
+    ck_assert_str_eq(start + kept, kept < n ? "..." : "");
+    free(start);
+    free(text);
+}
+END_TEST
+
 static const struct {
     const char *word, *closest;
 } words[] = {
@@ -132,6 +158,7 @@ int main(void)
     tcase_add_loop_test(test, test_clean, 0, sizeof texts / sizeof *texts);
     tcase_add_test(test, test_clean_nothing);
     tcase_add_test(test, test_clean_any_bytes);
+    tcase_add_loop_test(test, test_start, 0, sizeof long_texts / sizeof *long_texts);
     tcase_add_loop_test(test, test_closest, 0, sizeof words / sizeof *words);
     tcase_add_test(test, test_closest_of_long_words);
     suite_add_tcase(suite, test);
