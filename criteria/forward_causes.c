@@ -83,7 +83,7 @@ static bool has_rows(struct judge *j, const struct call *c, int count, int64_t r
 {
     int64_t n, left = c->rows;
     const int64_t *ran = observed_ints(seen(j), scope_printf("%s stage 0", call_key(c)), &n);
-    if (n > 3 * count || (n < 3 * count && !has_failed(j, c)))
+    if (n % 3 != 0 || n > 3 * count || (n < 3 * count && !has_failed(j, c)))
         return false;
     for (int64_t i = 0; 3 * i < n; i++, left -= left < rows ? left : rows)
         if (ran[3 * i + 2] != (left < rows ? left : rows))

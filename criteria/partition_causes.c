@@ -21,8 +21,22 @@ static struct dealt dealt(struct judge *j, int rank, int index)
     return d;
 }
 
-/* every_case - whether something is true of all that was dealt, and something was. with: a function
- * in a struct */
+/* Whether the lists hold all indices that were observed, and these are the case's: a student may
+ * return any numbers. */
+static bool is_sound(const struct dealt *d)
+{
+    int64_t left = d->n;
+    for (int64_t r = 0; r < d->lists; left -= d->sizes[r++])
+        if (d->sizes[r] < 0 || d->sizes[r] > left)
+            return false;
+    for (int64_t k = 0; k < d->n; k++)
+        if (d->indices[k] < 0 || d->indices[k] >= d->c.size)
+            return false;
+    return d->sizes && d->indices && left == 0;
+}
+
+/* every_case - whether something is true of all that was dealt, and something was; and all of it is
+ * sound. with: a function in a struct */
 struct check {
     bool (*holds)(struct judge *j, const struct dealt *d);
 };
@@ -34,7 +48,7 @@ static bool every_case(struct judge *j, const void *with)
     for (int i = 0; i < PARTITION_CASES; i++) {
         SCOPE;
         struct dealt d = dealt(j, 0, i);
-        if (!d.sizes || !d.indices || !check->holds(j, &d))
+        if (!is_sound(&d) || !check->holds(j, &d))
             return false;
         any |= d.n > 0;
     }
@@ -206,7 +220,8 @@ static bool ignores_seed(struct judge *j, const void *with)
     SCOPE;
     const struct observations *o = judge_observations(j, 2, 0);
     struct dealt d = dealt(j, 0, SEED_19);
-    return same_ints(o, scope_printf("indices %d", SEED_19), o,
+    return is_sound(&d) &&
+           same_ints(o, scope_printf("indices %d", SEED_19), o,
                      scope_printf("indices %d", SEED_20)) &&
            !overwritten(j, NULL) && !like_cards(j, &d) && d.n > 1 &&
            !all_steps(&d, d.indices[1] - d.indices[0]);
@@ -218,7 +233,7 @@ static bool is_shuffle(const struct dealt *d, uint64_t seed)
     int64_t *order = indices_range(d->c.size);
     rng_seed(&rng, seed);
     rng_shuffle(&rng, order, d->c.size);
-    for (int64_t k = 0; k < d->n; k++)
+    for (int64_t k = 0; k < d->n && k < d->c.size; k++)
         if (d->indices[k] != order[k])
             return false;
     return d->n == d->c.size;
