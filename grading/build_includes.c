@@ -25,10 +25,12 @@ static bool is_in(const char *path, const char *folder)
 }
 
 /* Systems and compilers keep headers in many places, under few names: /usr/include,
- * /usr/lib/gcc/.../include-fixed, .../Frameworks/Accelerate.framework/Headers */
+ * /usr/lib/gcc/.../include-fixed, .../Frameworks/Accelerate.framework/Headers; links from the first
+ * lead to /usr/lib/linux/uapi/... in Debian 13. */
 static bool is_system_header(const char *path)
 {
-    static const char *const names[] = {"/include/", "/include-fixed/", "/Headers/"};
+    static const char *const names[] = {"/include/", "/include-fixed/", "/Headers/",
+                                        "/linux/uapi/"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strstr(path, names[i]))
             return true;

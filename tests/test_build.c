@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "grading/build.h"
+#include "grading/build_includes.h"
 #include "runtime/nn.h"
 #include "runtime/scope.h"
 #include "tests/suite.h"
@@ -259,6 +260,33 @@ START_TEST(places_that_are_nowhere_are_right)
 }
 END_TEST
 
+/* Files as the compiler lists them, and whether they may be read. A link is what it leads to. */
+static const struct {
+    const char *file, *link; /* link: NULL for none; it leads to the file */
+    bool good;
+} headers[] = {
+    {"usr/include/errno.h", NULL, true},
+    {"usr/lib/linux/uapi/x86/asm/errno.h", "usr/include/asm/errno.h", true},
+    {"etc/passwd", NULL, false},
+    {"etc/passwd", "usr/include/asm/errno.h", false},
+    {"etc/uapi/passwd", NULL, false},
+};
+
+START_TEST(headers_of_the_system_are_known)
+{
+    SCOPE;
+    const char *file = headers[_i].file, *link = headers[_i].link, *foreign;
+    const char *make = "cd '%s' && mkdir -p usr/include/asm $(dirname %s) && touch %s && "
+                       "ln -s '%s/%s' ./%s";
+    ck_assert_int_eq(
+        system(scope_printf(make, temporary, file, file, temporary, file, link ? link : "unused")),
+        0);
+    const char *said = scope_printf(". %s\n", temporary_path(link ? link : file));
+    free(includes_take(said, "/nonexistent", "/nonexistent", &foreign));
+    ck_assert_int_eq(!foreign, headers[_i].good);
+}
+END_TEST
+
 /* ---- the machine's faults ---- */
 
 START_TEST(a_compiler_that_cannot_run_is_the_machines_fault)
@@ -331,6 +359,8 @@ static Suite *build_suite(void)
     tcase_add_loop_test(tests, hostile_sources_are_the_students_fault, 0, 9);
     tcase_add_loop_test(tests, files_that_are_only_named_are_not_shown, 0, 3);
     tcase_add_loop_test(tests, places_that_are_nowhere_are_right, 0, COMPILERS);
+    tcase_add_loop_test(tests, headers_of_the_system_are_known, 0,
+                        sizeof headers / sizeof headers[0]);
     tcase_add_loop_test(tests, a_compiler_that_cannot_run_is_the_machines_fault, 0, 2);
     tcase_add_test(tests, a_folder_that_cannot_be_written_is_the_machines_fault);
     tcase_add_test(tests, a_supplied_function_that_is_not_there_is_the_machines_fault);
