@@ -9,6 +9,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 export VARIANT=${VARIANT:-release} PYTHON=${PYTHON:-python3}
+export OPENBLAS_NUM_THREADS=1 # as in the processes of grade: more of them wait for each other
 timeout=($(command -v timeout || command -v gtimeout) --kill-after=10 "${TIMEOUT:-300}")
 [ ${#timeout[@]} -eq 3 ] || timeout=(env)
 output=$(mktemp)
@@ -17,7 +18,7 @@ passed=0 failed=0 skipped=0
 
 case $VARIANT in
 asan) export UBSAN_OPTIONS=print_stacktrace=1 ;;
-tsan) export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 OPENBLAS_NUM_THREADS=1 ;;
+tsan) export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 ;;
 esac
 
 # run COMMAND... - with its output in a file; prints the seconds it took, exits as it did
