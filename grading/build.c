@@ -30,7 +30,7 @@ static const struct process_limits limits = {
 /* ---- command lines ---- */
 
 /* Frame pointers and no sibling calls: a crash is found in the student's line. */
-static void compile_command(const struct build *build, struct command *command)
+static void command_add_compilation(const struct build *build, struct command *command)
 {
     command_add_compiler(command);
     command_add_words(command, "-std=gnu17 -O1 -g -fPIC -fno-omit-frame-pointer -Wall "
@@ -44,6 +44,11 @@ static void compile_command(const struct build *build, struct command *command)
     command_add_words(command, sanitize_flags(build->sanitizer));
     if (build->for_debugger)
         command_add(command, "-O0");
+}
+
+static void compile_command(const struct build *build, struct command *command)
+{
+    command_add_compilation(build, command);
     command_add_words(command, "-c -o student.o");
     command_add(command, scope_printf("assignment/%s", build->file));
 }
@@ -96,8 +101,7 @@ static bool is_short_of_disk(const char *folder)
 }
 
 /* A compiler that could not do its work says so in a line of its own ("cc: fatal error: cannot
- * execute 'cc1': ..."). So may the student's text, by #line or in assembly: what is found here is
- * only a reason to try the compiler. */
+ * execute 'cc1': ..."). So may the student's text, by #line or in assembly. */
 static const char *machine_complaint(const char *log)
 {
     const int errors[] = {ENOSPC, EAGAIN, EMFILE, ENFILE, EROFS, EDQUOT};
@@ -187,6 +191,7 @@ static void explain(struct build *build, const struct process *process, const ch
 {
     const char *machine = machine_fault(build, process);
     const char *complaint = build->tried ? NULL : machine_complaint(log);
+    build->doubt = !machine && !build->tried;
     if (machine)
         build->fault = format_or_fault("%s", machine);
     else if (complaint && !build->complaint)
@@ -253,7 +258,7 @@ static void link_ended(struct process *process)
 {
     struct library *library = process->context;
     library->ready = account(library->build, process);
-    library->in_doubt = library->build->complaint && !library->ready;
+    library->in_doubt = library->build->doubt && !library->ready;
     if (library->in_doubt)
         trial_start(library->build);
     else
@@ -275,13 +280,13 @@ static void compile_ended(struct process *process)
     struct build *build = process->context;
     build->compiled = account(build, process);
     for (int i = 0; i < build->library_count; i++)
-        if (build->complaint)
+        if (build->doubt)
             build->libraries[i].in_doubt = true;
         else if (build->compiled && !build->fault)
             link_start(&build->libraries[i]);
         else
             build->finished(&build->libraries[i]);
-    if (build->complaint)
+    if (build->doubt)
         trial_start(build);
 }
 
@@ -294,32 +299,53 @@ static void compile_start(struct build *build)
     start(build, &build->compile, &command, NULL);
 }
 
-/* Where the compiler can work, what complained may have been the student's text; or the machine is
- * well again. The second time it counts as the student's. */
+static void trial_failed(struct build *build, const struct process *process)
+{
+    struct command command = {0};
+    command_add_compiler(&command);
+    char *said = capture_text(&process->output);
+    const char *complaint = build->complaint ? build->complaint : first_errors(said);
+    build->fault =
+        format_or_fault("the compiler %s cannot work: %s", command.at[0],
+                        *complaint ? complaint : "it does not compile the assignment's header");
+    free(said);
+}
+
+/* Where the compiler can work, what complained may have been the student's text, or the machine is
+ * well again: once more, and then it is the student's. */
+static void again(struct build *build)
+{
+    if (!build->compiled) {
+        compile_start(build);
+        return;
+    }
+    for (int i = 0; i < build->library_count; i++)
+        if (build->libraries[i].in_doubt)
+            link_start(&build->libraries[i]);
+}
+
 static void trial_ended(struct process *process)
 {
     SCOPE;
     struct build *build = process->context;
+    bool complained = build->complaint != NULL;
     build->tried = true;
+    build->doubt = false;
     if (!process_succeeded(process) && !build->fault)
-        build->fault = format_or_fault("the compiler cannot work: %s", build->complaint);
+        trial_failed(build, process);
     process_close(process);
     free(build->complaint);
     build->complaint = NULL;
-    if (!build->compiled && !build->fault) {
-        compile_start(build);
+    if (complained && !build->fault) {
+        again(build);
         return;
     }
-    for (int i = 0; i < build->library_count; i++) {
-        struct library *library = &build->libraries[i];
-        if (library->in_doubt && !build->fault)
-            link_start(library);
-        else if (library->in_doubt)
-            build->finished(library);
-    }
+    for (int i = 0; i < build->library_count; i++)
+        if (build->libraries[i].in_doubt)
+            build->finished(&build->libraries[i]);
 }
 
-/* Compile and link the one text of ours that is in the folder. */
+/* Compile and link the header that comes with the student's file, and nothing else. */
 static void trial_start(struct build *build)
 {
     SCOPE;
@@ -327,8 +353,10 @@ static void trial_start(struct build *build)
     if (build->trial.ended)
         return;
     build->trial = (struct process){.ended = trial_ended, .context = build};
-    command_add_compiler(&command);
-    command_add_words(&command, "-shared -fPIC -o trial.so -x c weak.h");
+    command_add_compilation(build, &command);
+    command_add_words(&command, "-shared -o trial.so -x c");
+    command_add(&command, scope_printf("%s/assignment/%.*s.h", build->home,
+                                       (int)strlen(build->file) - 2, build->file));
     start(build, &build->trial, &command, NULL);
 }
 

@@ -48,9 +48,11 @@ struct build {
     char *fault;  /* the same, the machine's */
 
     struct process compile;
-    struct process trial; /* of the compiler, with a text of ours */
-    bool compiled, tried;
-    char *complaint; /* of the compiler about the machine, while it is tried */
+    bool compiled;
+    bool doubt; /* it failed: can this compiler work at all? */
+    bool tried; /* it can */
+    struct process trial;
+    char *complaint; /* about the machine, while that is tried */
     struct processes *all;
 };
 

@@ -344,6 +344,20 @@ START_TEST(a_compiler_in_distress_is_the_machines_fault)
 }
 END_TEST
 
+/* Compilers that fail whatever the text is. */
+START_TEST(a_compiler_that_never_works_is_the_machines_fault)
+{
+    static const char *const broken[][2] = {
+        {"false", "the compiler false cannot work: it does not compile the assignment's header"},
+        {"cc -include /no-such-header.h", "the compiler cc cannot work: "},
+    };
+    setenv("CC", broken[_i][0], 1);
+    build_source("int ok;\n");
+    ck_assert_ptr_nonnull(build.fault);
+    ck_assert_ptr_nonnull(strstr(build.fault, broken[_i][1]));
+}
+END_TEST
+
 static Suite *build_suite(void)
 {
     Suite *suite = suite_create("build");
@@ -365,6 +379,7 @@ static Suite *build_suite(void)
     tcase_add_test(tests, a_folder_that_cannot_be_written_is_the_machines_fault);
     tcase_add_test(tests, a_supplied_function_that_is_not_there_is_the_machines_fault);
     tcase_add_loop_test(tests, a_compiler_in_distress_is_the_machines_fault, 0, 3);
+    tcase_add_loop_test(tests, a_compiler_that_never_works_is_the_machines_fault, 0, 2);
     suite_add_tcase(suite, tests);
     return suite;
 }
