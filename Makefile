@@ -44,6 +44,12 @@ LIBS_DL := -ldl
 EXPORT_SYMBOLS := -rdynamic
 endif
 
+ifneq ($(MAKECMDGOALS),clean)
+ifneq ($(shell $(PKG_CONFIG) --print-errors --exists $(PACKAGES) && echo found),found)
+$(error something to build with is missing: scripts/install_deps.sh installs it)
+endif
+endif
+
 ALL_CFLAGS := -std=gnu17 -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Werror \
 	-fno-omit-frame-pointer -pthread -MMD -MP -I. -DBUILD_FOLDER='"$B"' \
 	-DSTUDENT_CFLAGS='"$(strip $(shell $(PKG_CONFIG) --cflags jansson))"' $(BLAS_CFLAGS) \
