@@ -17,15 +17,9 @@ die() {
     exit 1
 }
 
-as_root() {
-    if [ "$(id -u)" -eq 0 ]; then
-        env DEBIAN_FRONTEND=noninteractive "$@"
-    elif command -v sudo >/dev/null; then
-        sudo env DEBIAN_FRONTEND=noninteractive "$@"
-    else
-        die "not root, and no sudo: ask for ${missing[*]}"
-    fi
-}
+is_root() { [ "$(id -u)" -eq 0 ]; }
+
+as_root() { $(is_root || echo sudo) env DEBIAN_FRONTEND=noninteractive "$@"; }
 
 # without LIST NAME... - those of the names that are not among the lines of LIST
 without() {
@@ -42,6 +36,7 @@ install_debian() {
         sed -n 's/^installed //p' || true)
     missing=($(without "$installed" "$@"))
     [ ${#missing[@]} -gt 0 ] || return 0
+    is_root || command -v sudo >/dev/null || die "not root, and no sudo: ask for ${missing[*]}"
     say "installing ${missing[*]}"
     apt_install 2>/dev/null && return
     say "the package lists are missing or old: refreshing them"
