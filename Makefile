@@ -50,7 +50,8 @@ $(error something to build with is missing: scripts/install_deps.sh installs it)
 endif
 endif
 
-ALL_CFLAGS := -std=gnu17 -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Werror \
+# gcc before 11 misses fields where the last initializer is a designated one.
+ALL_CFLAGS := -std=gnu17 -Wall -Wextra -Wno-missing-field-initializers -Wstrict-prototypes -Wmissing-prototypes -Werror \
 	-fno-omit-frame-pointer -pthread -MMD -MP -I. -DBUILD_FOLDER='"$B"' \
 	-DSTUDENT_CFLAGS='"$(strip $(shell $(PKG_CONFIG) --cflags jansson))"' $(BLAS_CFLAGS) \
 	$(shell $(PKG_CONFIG) --cflags $(PACKAGES)) $(DEFINES_$(VARIANT)) $(CFLAGS) $(SANITIZE)

@@ -96,7 +96,7 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags)
 {
-    int can;
+    int can = 0;
     cudaError_t error = cudaDeviceCanAccessPeer(&can, host.device, peer);
     if (error)
         return error;
