@@ -227,11 +227,13 @@ static void never(struct group *group, const void *context)
     CHECK(false, "rank %d is connected", group_rank(group));
 }
 
+/* With a file, a rank 1 that began later than rank 0 may see it leave when its time is over. */
 static void connect_without_rank_2(const struct team *team, const struct meeting *meeting, int rank)
 {
     SCOPE;
     struct group_options options = rank_options(team, meeting, rank);
-    CHECK(!group_connect(&options) && error_is(&TimeoutError));
+    CHECK(!group_connect(&options) &&
+          (error_is(&TimeoutError) || (team->file && rank == 1 && error_is(&DistError))));
     CHECK(team->file ? rank || strstr(error_message(error_pending()), "for rank 2 to connect")
                      : strstr(error_message(error_pending()), "for rank 2 to connect") != NULL);
     error_clear();
