@@ -27,6 +27,7 @@ void interrupt_watch(void)
     watch(SIGTERM);
     watch(SIGHUP);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 int interrupt_signal(void)

@@ -8,7 +8,7 @@ extern volatile bool interrupt_flag;
 
 /* interrupt_watch - catch these signals from now on, except those that whoever started the command
  * had ignored (nohup). System calls are interrupted. SIGPIPE is ignored: a reader of the progress
- * may leave. */
+ * may leave; and SIGXFSZ: a limit on the size of files is an error of write. */
 void interrupt_watch(void);
 
 /* interrupt_signal - the one that arrived last, 0 if none. interrupt_name - "SIGINT", ... */

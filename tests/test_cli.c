@@ -493,6 +493,17 @@ START_TEST(test_fault)
 }
 END_TEST
 
+START_TEST(test_files_that_may_not_grow)
+{
+    write_submission(NULL, "nothing", "");
+    const char *limited[] = {"sh", "-c", "ulimit -f 1; exec \"$0\" --submission sub", executable,
+                             NULL};
+    ck_assert_int_eq(run(limited), EXIT_FAULT);
+    ck_assert_ptr_nonnull(strstr(outcome.err, strerror(EFBIG)));
+    expect_nothing_left();
+}
+END_TEST
+
 /* ---- packaging ---- */
 
 /* A checkout with the script, the reference solution and the given student files. */
@@ -584,6 +595,7 @@ int main(void)
     tcase_add_test(test, test_timeout);
     tcase_add_loop_test(test, test_interrupt, 0, sizeof signals / sizeof *signals);
     tcase_add_loop_test(test, test_fault, 0, sizeof faults / sizeof *faults);
+    tcase_add_test(test, test_files_that_may_not_grow);
     tcase_add_test(test, test_zip_of_a_submission);
     tcase_add_test(test, test_zip_of_a_starter);
     tcase_add_test(test, test_zip_refuses_the_solution);
