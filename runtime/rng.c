@@ -91,6 +91,10 @@ uint64_t rng_bits(struct rng *rng, int bits)
 /* Rejection, with as many bits as n itself has (not n - 1): CPython's sequence depends on it. */
 uint64_t rng_below(struct rng *rng, uint64_t n)
 {
+    if (n == 0) {
+        (void)raise_error(ValueError, "rng_below: there is no number below 0");
+        return 0;
+    }
     const int bits = 64 - __builtin_clzll(n);
     uint64_t value = rng_bits(rng, bits);
     while (value >= n)

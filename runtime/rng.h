@@ -26,7 +26,8 @@ struct rng *rng_default(void);
 /* rng_bits - 1 to 64 random bits. source: random.getrandbits */
 uint64_t rng_bits(struct rng *rng, int bits);
 
-/* rng_below - uniform in 0 .. n-1, for n >= 1. source: random.randrange(n) */
+/* rng_below - uniform in 0 .. n-1. errors: 0, with ValueError if n is 0
+ * source: random.randrange(n) */
 uint64_t rng_below(struct rng *rng, uint64_t n);
 
 /* rng_double - uniform in [0, 1) with 53 bits. source: random.random */

@@ -97,6 +97,17 @@ START_TEST(default_generator_is_seeded_with_0)
 }
 END_TEST
 
+START_TEST(nothing_is_below_0)
+{
+    struct rng rng;
+    rng_seed(&rng, 1);
+    ck_assert_uint_eq(rng_below(&rng, 0), 0);
+    check_raised(&ValueError, "no number below 0");
+    ck_assert_uint_eq(rng_below(&rng, 1), 0);
+    ck_assert(!error_occurred());
+}
+END_TEST
+
 START_TEST(generators_are_independent)
 {
     struct rng one, two, alone;
@@ -206,6 +217,7 @@ int main(void)
     tcase_add_loop_test(python, same_shuffle_at_every_size_to_1000, 0, SEEDS);
     tcase_set_timeout(own, 60);
     tcase_add_test(own, default_generator_is_seeded_with_0);
+    tcase_add_test(own, nothing_is_below_0);
     tcase_add_test(own, generators_are_independent);
     tcase_add_test(own, gauss_is_standard_normal);
     tcase_add_test(own, tensors_are_filled_in_row_major_order);
