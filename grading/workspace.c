@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -137,6 +138,18 @@ static void remove_stale(const char *parent)
 
 /* ---- the run's own ---- */
 
+/* Libraries cannot be loaded from where programs cannot be run. */
+static bool allows_programs(const char *path)
+{
+#ifdef ST_NOEXEC
+    struct statvfs system;
+    return statvfs(path, &system) < 0 || !(system.f_flag & ST_NOEXEC);
+#else
+    (void)path;
+    return true;
+#endif
+}
+
 const char *workspace_create(void)
 {
     const char *parent = getenv("TMPDIR");
@@ -155,6 +168,11 @@ const char *workspace_create(void)
         rmdir(path);
         fault("cannot use the private folder %s: %s", path, strerror(errno));
     }
+    if (!allows_programs(workspace.path))
+        fault(
+            "%s does not allow programs to run (it is mounted noexec): set TMPDIR to a folder that "
+            "does",
+            parent);
     if (lock(AT_FDCWD, workspace.path) < 0)
         fault("cannot lock the private folder %s: %s", path, strerror(errno));
     free(path);

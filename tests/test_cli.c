@@ -493,6 +493,26 @@ START_TEST(test_fault)
 }
 END_TEST
 
+#ifdef __linux__
+/* Where no program runs, no student's library can be loaded. Needs a mount of its own. */
+START_TEST(test_folder_without_programs)
+{
+    const char *mounted[] = {"unshare",
+                             "-rm",
+                             "sh",
+                             "-c",
+                             "mount -t tmpfs -o noexec none tmp && exec \"$0\" --submission sub",
+                             executable,
+                             NULL};
+    write_submission(NULL, "nothing", "");
+    if (run((const char *[]){"unshare", "-rm", "mount", "-t", "tmpfs", "none", "tmp", NULL}) != 0)
+        return;
+    ck_assert_int_eq(run(mounted), EXIT_FAULT);
+    ck_assert_ptr_nonnull(strstr(outcome.err, "noexec"));
+}
+END_TEST
+#endif
+
 START_TEST(test_files_that_may_not_grow)
 {
     write_submission(NULL, "nothing", "");
@@ -595,6 +615,9 @@ int main(void)
     tcase_add_test(test, test_timeout);
     tcase_add_loop_test(test, test_interrupt, 0, sizeof signals / sizeof *signals);
     tcase_add_loop_test(test, test_fault, 0, sizeof faults / sizeof *faults);
+#ifdef __linux__
+    tcase_add_test(test, test_folder_without_programs);
+#endif
     tcase_add_test(test, test_files_that_may_not_grow);
     tcase_add_test(test, test_zip_of_a_submission);
     tcase_add_test(test, test_zip_of_a_starter);
