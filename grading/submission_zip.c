@@ -127,6 +127,14 @@ static zip_int64_t read_member(zip_t *archive, zip_int64_t index, char *bytes, z
     return got < 0 ? -1 : (zip_int64_t)n;
 }
 
+/* Why a member could not be had. */
+static const char *unreadable(zip_t *archive)
+{
+    return zip_error_code_zip(zip_get_error(archive)) == ZIP_ER_COMPNOTSUPP
+               ? "is compressed by a method that cannot be read here: make an ordinary zip file"
+               : "is damaged";
+}
+
 static int accept_member(zip_t *archive, const char *path, const struct member *member,
                          struct source *source, char **problem)
 {
@@ -141,7 +149,7 @@ static int accept_member(zip_t *archive, const char *path, const struct member *
     char *bytes = alloc_or_fault(SUBMISSION_FILE_MAX + 1);
     char *shown = format_or_fault("%s: %s", path, member->name);
     zip_int64_t n = read_member(archive, member->index, bytes, SUBMISSION_FILE_MAX + 1);
-    int result = n < 0 ? submission_refuse(problem, "%s: is damaged", shown)
+    int result = n < 0 ? submission_refuse(problem, "%s: %s", shown, unreadable(archive))
                        : submission_accept(source, shown, bytes, (size_t)n, problem);
     free(shown);
     free(bytes);
