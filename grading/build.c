@@ -64,7 +64,8 @@ static const char *supplied_object(const struct library *library)
  * are shifted or the device's time is virtual. */
 static const char in_our_time[] =
     "-Wl,--wrap=time,--wrap=gettimeofday,--wrap=clock_gettime,--wrap=timespec_get "
-    "-Wl,--wrap=nanosleep,--wrap=clock_nanosleep,--wrap=usleep,--wrap=sleep "
+    "-Wl,--wrap=nanosleep,--wrap=clock_nanosleep,--wrap=usleep,--wrap=sleep,--wrap=thrd_sleep,--"
+    "wrap=poll,--wrap=select "
     "-Wl,--wrap=pthread_mutex_lock,--wrap=pthread_mutex_trylock,--wrap=pthread_mutex_unlock "
     "-Wl,--wrap=pthread_cond_wait";
 

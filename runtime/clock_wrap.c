@@ -110,6 +110,28 @@ unsigned __wrap_sleep(unsigned seconds)
     return 0;
 }
 
+int __wrap_thrd_sleep(const struct timespec *wanted, struct timespec *left)
+{
+    return __wrap_nanosleep(wanted, left);
+}
+
+/* Without files to wait for, these two are sleeps as well. */
+int __wrap_poll(struct pollfd *files, nfds_t n, int milliseconds)
+{
+    if (!clock_is_virtual() || n > 0 || milliseconds < 0)
+        return poll(files, n, milliseconds);
+    sleep_virtually(1e-3 * milliseconds);
+    return 0;
+}
+
+int __wrap_select(int n, fd_set *in, fd_set *out, fd_set *others, struct timeval *time)
+{
+    if (!clock_is_virtual() || n > 0 || !time)
+        return select(n, in, out, others, time);
+    sleep_virtually((double)time->tv_sec + 1e-6 * (double)time->tv_usec);
+    return 0;
+}
+
 /* ---- locks ---- */
 
 /* When each mutex was last let go of. A table as large as any student's number of mutexes; those

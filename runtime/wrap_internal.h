@@ -2,8 +2,10 @@
 #define RUNTIME_WRAP_INTERNAL_H
 /* wrap_internal.h - what stands for functions of the C library, and for one of ours, in student
  * code: its library is linked with --wrap for them. */
+#include <poll.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <sys/select.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +25,9 @@ int __wrap_clock_nanosleep(clockid_t clock, int flags, const struct timespec *wa
 #endif
 int __wrap_usleep(useconds_t microseconds);
 unsigned __wrap_sleep(unsigned seconds);
+int __wrap_thrd_sleep(const struct timespec *wanted, struct timespec *left);
+int __wrap_poll(struct pollfd *files, nfds_t n, int milliseconds);
+int __wrap_select(int n, fd_set *in, fd_set *out, fd_set *others, struct timeval *time);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_trylock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);

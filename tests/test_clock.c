@@ -87,6 +87,12 @@ START_TEST(sleeps_take_virtual_time)
     ck_assert_double_eq(clock_now(), 10801.25);
     ck_assert_int_eq(__wrap_clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &past, NULL), 0);
     ck_assert_double_eq(clock_now(), 10801.25);
+    ck_assert_int_eq(__wrap_thrd_sleep(&hour_and_a_bit, NULL), 0);
+    ck_assert_double_eq(clock_now(), 14401.75);
+    ck_assert_int_eq(__wrap_poll(NULL, 0, 1250), 0);
+    ck_assert_double_eq(clock_now(), 14403);
+    ck_assert_int_eq(__wrap_select(0, NULL, NULL, NULL, &(struct timeval){3600, 500000}), 0);
+    ck_assert_double_eq(clock_now(), 18003.5);
     ck_assert_double_lt(seconds_now() - begin, 3600);
 }
 END_TEST
@@ -99,7 +105,10 @@ START_TEST(sleeps_are_real_without_a_virtual_clock)
     ck_assert_int_eq(__wrap_clock_nanosleep(CLOCK_MONOTONIC, 0, &short_time, NULL), 0);
     ck_assert_int_eq(__wrap_usleep(2000), 0);
     ck_assert_uint_eq(__wrap_sleep(0), 0);
-    ck_assert_double_ge(seconds_now() - begin, 6 * ms);
+    ck_assert_int_eq(__wrap_thrd_sleep(&short_time, NULL), 0);
+    ck_assert_int_eq(__wrap_poll(NULL, 0, 2), 0);
+    ck_assert_int_eq(__wrap_select(0, NULL, NULL, NULL, &(struct timeval){0, 2000}), 0);
+    ck_assert_double_ge(seconds_now() - begin, 12 * ms);
     ck_assert_double_eq(clock_now(), 0);
 }
 END_TEST
