@@ -75,6 +75,29 @@ struct tensor *lopsided_loss(struct tensor *output, struct tensor *target)
     return tensor_mean(tensor_square(tensor_sub(tensor_scale(output, 1.5), target)));
 }
 
+static const struct error_type LossError = {"LossError"};
+static const char failing_words[] = "this loss fails on purpose";
+
+struct tensor *failing_loss(struct tensor *output, struct tensor *target)
+{
+    (void)output, (void)target;
+    return raise_null(LossError, "%s", failing_words);
+}
+
+void observe_failed_loss(struct subject *s, float loss)
+{
+    observe_int(s, loss != loss, "failed loss: NAN");
+    observe_error(s, "failed loss: error");
+}
+
+bool expect_failed_loss(struct judge *j, const struct observations *o, const char *call)
+{
+    return expect_raised(j, o, "failed loss: error", LossError.name, failing_words,
+                         "%s, with a loss that fails,", call) &&
+           expect_true(j, o, "failed loss: NAN", "%s, with a loss that fails, does not return NAN",
+                       call);
+}
+
 int64_t parameter_count(const struct module *model)
 {
     int64_t count = 0;

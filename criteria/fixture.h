@@ -37,6 +37,12 @@ struct batch batch_cast(struct batch batch, enum dtype dtype);
 /* lopsided_loss - mean((1.5 output - target)²): output and target cannot be exchanged */
 struct tensor *lopsided_loss(struct tensor *output, struct tensor *target);
 
+/* failing_loss - raises an error of its own. observe_failed_loss - after a student's call with it:
+ * what came out. expect_failed_loss - that error and NAN; `call` is the function's name */
+struct tensor *failing_loss(struct tensor *output, struct tensor *target);
+void observe_failed_loss(struct subject *s, float loss);
+bool expect_failed_loss(struct judge *j, const struct observations *o, const char *call);
+
 /* parameter_count - elements of all parameters together */
 int64_t parameter_count(const struct module *model);
 

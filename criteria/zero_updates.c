@@ -3,6 +3,7 @@
 
 #include "criteria/cause.h"
 #include "criteria/config_rules.h"
+#include "criteria/lora_fixture.h"
 #include "criteria/zero_fixture.h"
 
 static const struct config_arguments arguments = {ZERO_WORLD, ZERO_ROWS, ZERO_ACCUMULATION, "fp32"};
@@ -10,14 +11,30 @@ static const struct config_arguments arguments = {ZERO_WORLD, ZERO_ROWS, ZERO_AC
 /* A loss of its own for each set of values. */
 static loss_fn *const losses[VALUES_COUNT] = {mse_loss, lopsided_loss};
 
+static void observe_failing(struct subject *s, const json_t *config)
+{
+    SCOPE;
+    struct module *model = module_to(small_model_lora(), subject_device(s));
+    struct engine *engine = engine_new(model, sgd_new(model, 0.1), config, dist_default());
+    struct batch batch =
+        batch_to(fixture_batch(PUBLIC_VALUES, subject_seed(s), 0), subject_device(s));
+    if (call_failed(s, !engine, "making an engine"))
+        return;
+    float loss = student(s, train_microbatch)(engine, batch.inputs, batch.targets, failing_loss);
+    observe_failed_loss(s, loss);
+    engine_free(engine);
+}
+
 static void observe(struct subject *s)
 {
     SCOPE;
     json_t *config = config_right(&arguments);
-    for (enum values values = PUBLIC_VALUES; values < VALUES_COUNT; values++)
-        if (!zero_observe(s, values, config, losses[values], student(s, train_microbatch),
-                          "train_microbatch"))
-            break;
+    bool good = true;
+    for (enum values values = PUBLIC_VALUES; values < VALUES_COUNT && good; values++)
+        good = zero_observe(s, values, config, losses[values], student(s, train_microbatch),
+                            "train_microbatch");
+    if (good)
+        observe_failing(s, config);
     json_decref(config);
 }
 
@@ -36,7 +53,8 @@ static bool judge_training(struct judge *j, const void *with)
 
 static bool judge(struct judge *j)
 {
-    return judge_training(j, &(struct zero_loss){0});
+    return judge_training(j, &(struct zero_loss){0}) &&
+           expect_failed_loss(j, judge_observations(j, ZERO_WORLD, 0), "train_microbatch");
 }
 
 /* ---- mistakes ---- */
