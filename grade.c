@@ -13,6 +13,8 @@
  * Three kinds of trouble never mix: a wrong command line or submission is told before anything runs
  * (EXIT_USAGE); a fault of the machine has its own line and status (EXIT_FAULT) and is never
  * scored; what student code does wrong is the result of a criterion. */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -259,6 +261,14 @@ static int debug_submission(const struct options *options, char **argv)
     return status;
 }
 
+/* printed - returns: the exit status of a command that only prints */
+static int printed(void)
+{
+    if (fflush(stdout) != 0 || ferror(stdout))
+        fault("cannot write to standard output: %s", strerror(errno));
+    return 0;
+}
+
 static int command_main(int argc, char **argv)
 {
     struct options options;
@@ -269,13 +279,13 @@ static int command_main(int argc, char **argv)
     switch (options.action) {
     case ACTION_HELP:
         options_help(stdout);
-        return 0;
+        return printed();
     case ACTION_LIST:
         options_list(stdout, &options);
-        return 0;
+        return printed();
     case ACTION_VERSION:
         puts("grade " GRADE_VERSION);
-        return 0;
+        return printed();
     case ACTION_DEBUG:
         return debug_submission(&options, argv);
     case ACTION_GRADE:

@@ -281,6 +281,17 @@ START_TEST(test_answers)
 }
 END_TEST
 
+START_TEST(test_answers_that_cannot_be_written)
+{
+    const char *command[] = {
+        "sh", "-c", "exec \"$0\" \"$1\" >/dev/full", executable, answers[_i].argument, NULL};
+    if (access("/dev/full", W_OK) < 0)
+        return;
+    ck_assert_int_eq(run(command), EXIT_FAULT);
+    ck_assert_ptr_nonnull(strstr(outcome.err, "standard output: No space left on device\n"));
+}
+END_TEST
+
 /* ---- whole grades ---- */
 
 /* Code planted in the reference solution, and what becomes of every criterion, in the rubric's
@@ -606,6 +617,8 @@ int main(void)
     tcase_add_loop_test(test, test_usage_error, 0, sizeof usage_errors / sizeof *usage_errors);
     tcase_add_test(test, test_missing_file);
     tcase_add_loop_test(test, test_answers, 0, sizeof answers / sizeof *answers);
+    tcase_add_loop_test(test, test_answers_that_cannot_be_written, 0,
+                        sizeof answers / sizeof *answers);
     tcase_add_loop_test(test, test_grade, 0, sizeof grades / sizeof *grades);
     tcase_add_test(test, test_starter);
     tcase_add_test(test, test_report_is_not_the_students);
