@@ -105,7 +105,7 @@ static void add_cause(struct judge *j)
     j->reason = reason;
 }
 
-static enum status decide(struct judge *j)
+enum status judge_decide(struct judge *j)
 {
     const char *reason = NULL;
     enum status status = (enum status)worlds_outcome(j->worlds, &reason);
@@ -168,7 +168,7 @@ int criterion_main(int argc, char **argv)
     signal(SIGTERM, SIG_DFL);
     if (!observed)
         return 128 + SIGTERM;
-    enum status status = decide(&j);
+    enum status status = judge_decide(&j);
     write_log(&j, status_name(status));
     write_verdict(&j, status_name(status));
     worlds_close(&worlds);

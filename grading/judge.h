@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "criteria/criterion.h"
+#include "grading/run.h"
 #include "grading/worlds.h"
 
 struct judge {
@@ -16,6 +17,10 @@ struct judge {
     char *cause;           /* what may have led to it, or NULL. owns: the judge */
     json_t *measurements;  /* NULL until something was measured */
 };
+
+/* judge_decide - from what the worlds recorded to the verdict: passed, failed or timed out; with
+ * the reason, which ends with the cause. errors: a judge that cannot judge is a fault */
+enum status judge_decide(struct judge *j);
 
 /* judge_diagnose - after a failure: the cause, from those of the criterion's hypotheses that hold
  * ("likely cause: ...", "perhaps: ..."). Reads the reason. */
