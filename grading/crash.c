@@ -66,7 +66,7 @@ static void note_frame(struct stack *stack, uintptr_t address, const struct rang
 /* Where the signal struck, and, if that is nowhere (a call through NULL), where the call came from.
  */
 struct struck {
-    uintptr_t at, called_from;
+    uintptr_t at, called_from, stack;
 };
 
 static struct struck struck_at(const void *context)
@@ -75,16 +75,20 @@ static struct struck struck_at(const void *context)
     struct struck struck = {0};
 #if defined(__linux__) && defined(__x86_64__)
     struck.at = (uintptr_t)thread->uc_mcontext.gregs[REG_RIP];
+    struck.stack = (uintptr_t)thread->uc_mcontext.gregs[REG_RSP];
     if (!struck.at)
-        struck.called_from = *(uintptr_t *)thread->uc_mcontext.gregs[REG_RSP];
+        struck.called_from = *(uintptr_t *)struck.stack;
 #elif defined(__linux__) && defined(__aarch64__)
     struck.at = thread->uc_mcontext.pc;
+    struck.stack = thread->uc_mcontext.sp;
     if (!struck.at)
         struck.called_from = thread->uc_mcontext.regs[30];
 #elif defined(__APPLE__) && defined(__aarch64__)
     struck.at = thread->uc_mcontext->__ss.__pc;
+    struck.stack = thread->uc_mcontext->__ss.__sp;
 #elif defined(__APPLE__) && defined(__x86_64__)
     struck.at = thread->uc_mcontext->__ss.__rip;
+    struck.stack = thread->uc_mcontext->__ss.__rsp;
 #else
     (void)thread;
 #endif
@@ -122,6 +126,13 @@ static bool has_address(int signal, int code)
     return code > 0 && signal != SIGABRT;
 }
 
+/* A fault this near to the stack pointer is one of the stack itself. */
+static bool is_of_the_stack(uintptr_t address, const void *context)
+{
+    const uintptr_t near = 64 << 10;
+    return address - (struck_at(context).stack - near) < 2 * near;
+}
+
 static void note_stack(int signal, const siginfo_t *info, const void *context)
 {
     int slot = atomic_fetch_add(&watch.status->stacks, 1);
@@ -130,6 +141,8 @@ static void note_stack(int signal, const siginfo_t *info, const void *context)
     struct stack *stack = &watch.status->stack[slot];
     stack->has_address = has_address(signal, info->si_code);
     stack->address = (uint64_t)(uintptr_t)info->si_addr;
+    stack->is_full = signal == SIGSEGV && stack->has_address &&
+                     is_of_the_stack((uintptr_t)info->si_addr, context);
     atomic_store(&stack->signal, signal);
     note_frames(stack, context);
 }

@@ -26,6 +26,7 @@ struct stack {
     atomic_int frames;
     int in_callee;   /* the thread was in something that frame 0 had called */
     int has_address; /* `address` is what the instruction touched */
+    int is_full;     /* and that is where the stack would go on, had it any room */
     uint64_t address;
     struct frame at[STACK_FRAMES];
 };

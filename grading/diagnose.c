@@ -49,6 +49,9 @@ static const char *memory_cause(const char *reason)
         strstr(reason, "attempting free on address which was not malloc()-ed"))
         return "memory that malloc did not return is passed to free: what the runtime returns is "
                "freed by its scope, never by you";
+    if (strstr(reason, ", past the end of the stack)"))
+        return "the stack is full: a function calls itself without an end, or its local arrays are "
+               "too large";
     if (has_any(reason, fresh))
         return "memory is read that was allocated but not written";
     if (has_any(reason, freed))

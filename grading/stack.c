@@ -118,15 +118,17 @@ const char *stack_place(const struct stack *stack, const char *library, const ch
     return stack->in_callee || frame > 0 ? scope_printf("in a call made %s", place) : place;
 }
 
-/* crash_address - " (address 0x10)", with whose memory that is, where it can be told */
+/* crash_address - " (address 0x10)", with what is there, where it can be told */
 static const char *crash_address(const struct stack *stack)
 {
     const unsigned long long address = stack->address;
     const int gpu = sim_address_device(address);
     if (!stack->has_address)
         return "";
-    return gpu < 0 ? scope_printf(" (address 0x%llx)", address)
-                   : scope_printf(" (address 0x%llx, in the memory of cuda:%d)", address, gpu);
+    if (gpu >= 0)
+        return scope_printf(" (address 0x%llx, in the memory of cuda:%d)", address, gpu);
+    return scope_printf(" (address 0x%llx%s)", address,
+                        stack->is_full ? ", past the end of the stack" : "");
 }
 
 const char *stack_crash(const struct stack *stack, const char *library, const char *folder)

@@ -208,7 +208,7 @@ static const struct {
              "int probe(int x) { x = helper(x); return x; }\n",
      "SIGFPE"},
     {PROBE("volatile char big[1000]; big[x] = 1; x = probe(x) + big[x]; return x;"),
-     "crashed: SIGSEGV (address 0x"},
+     ", past the end of the stack) "},
     {PROBE("kill(getpid(), SIGKILL); return x;"), "crashed: SIGKILL"},
     {PROBE("(void)raise_error(ValueError, \"too \\033[31modd: %d\", x); return -1;"),
      "probe raised ValueError: too odd: 7"},

@@ -1,6 +1,7 @@
 /* Recurses without end.
  * fails: schedule
  * says: crashed
+ * cause: calls itself
  */
 static int deeper(volatile int *from)
 {
