@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "criteria/supplied.h"
 #include "grading/isolation.h"
 #include "grading/observations.h"
 #include "grading/process.h"
@@ -223,6 +224,8 @@ int subject_main(int argc, char **argv)
     connect_group(&s, argv[SUBJECT_MEETING], argv + SUBJECT_ADDRESSES, atof(argv[SUBJECT_TIMEOUT]));
     guard(level, argv[SUBJECT_DEVICE]);
     load_library(&s);
+    if (s.criterion->supplied && !supplied_connect(s.handle, s.criterion->supplied))
+        misused("the library lacks the supplied function");
     if (!s.criterion->speedup && !is_given(argv[SUBJECT_SANITIZER]))
         crash_guard_memory(__builtin_frame_address(0), s.debugged);
     s.criterion->observe(&s);

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <signal.h>
 
+#include "criteria/supplied.h"
 #include "grading/build.h"
 #include "grading/build_includes.h"
 #include "runtime/nn.h"
@@ -82,6 +83,7 @@ static function_of_model *function(int library, const char *name)
 {
     void *handle = dlopen(build.libraries[library].path, RTLD_NOW | RTLD_LOCAL);
     ck_assert_msg(handle != NULL, "%s", dlerror());
+    ck_assert(supplied_connect(handle, supplied) == (library == 1));
     void *symbol = dlsym(handle, name);
     ck_assert_msg(symbol != NULL, "%s", dlerror());
     function_of_model *found;
