@@ -129,8 +129,8 @@ static bool has_address(int signal, int code)
 /* A fault this near to the stack pointer is one of the stack itself. */
 static bool is_of_the_stack(uintptr_t address, const void *context)
 {
-    const uintptr_t near = 64 << 10;
-    return address - (struck_at(context).stack - near) < 2 * near;
+    const uintptr_t near = 64 << 10, stack = struck_at(context).stack;
+    return stack && address - (stack - near) < 2 * near;
 }
 
 static void note_stack(int signal, const siginfo_t *info, const void *context)
