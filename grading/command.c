@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "grading/fault.h"
 #include "runtime/scope.h"
@@ -27,4 +28,18 @@ void command_add_compiler(struct command *command)
     command_add_words(command, compiler ? compiler : "");
     if (command->n == 0)
         command_add(command, "cc");
+}
+
+char *command_find(const char *program)
+{
+    char *path = NULL, *folders = format_or_fault("%s", getenv("PATH") ? getenv("PATH") : "");
+    for (char *rest = folders, *folder; !path && (folder = strsep(&rest, ":"));) {
+        char *candidate = format_or_fault("%s/%s", folder, program);
+        if (access(candidate, X_OK) == 0)
+            path = candidate;
+        else
+            free(candidate);
+    }
+    free(folders);
+    return path;
 }

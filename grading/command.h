@@ -16,4 +16,8 @@ struct command {
 void command_add(struct command *command, const char *word);
 void command_add_words(struct command *command, const char *line);
 void command_add_compiler(struct command *command);
+
+/* command_find - the path of a program in one of PATH's folders, or NULL. owns: the caller (free)
+ */
+char *command_find(const char *program);
 #endif

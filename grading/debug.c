@@ -30,12 +30,11 @@ static void add_two(struct command *command, const char *option, const char *val
 const char *debug_find(void)
 {
     static const char *const debuggers[] = {"gdb", "lldb"};
-    SCOPE;
     for (int i = 0; i < 2; i++) {
-        char *rest = scope_printf("%s", getenv("PATH") ? getenv("PATH") : ""), *folder;
-        while ((folder = strsep(&rest, ":")))
-            if (access(scope_printf("%s/%s", folder, debuggers[i]), X_OK) == 0)
-                return debuggers[i];
+        char *path = command_find(debuggers[i]);
+        free(path);
+        if (path)
+            return debuggers[i];
     }
     return NULL;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "grading/command.h"
 #include "grading/fault.h"
 #include "grading/process.h"
 
@@ -70,30 +71,18 @@ int system_shared_page(size_t bytes, const char *folder)
 }
 
 /* The dynamic linker knows where this program's code came from: its path as it was started with. */
-static bool find_executable(const char *started_as, char path[PATH_MAX])
-{
-    if (strchr(started_as, '/'))
-        return realpath(started_as, path);
-    bool found = false;
-    char *folders = format_or_fault("%s", getenv("PATH") ? getenv("PATH") : "");
-    for (char *rest = folders, *folder; !found && (folder = strsep(&rest, ":"));) {
-        char *candidate = format_or_fault("%s/%s", folder, started_as);
-        found = access(candidate, X_OK) == 0 && realpath(candidate, path);
-        free(candidate);
-    }
-    free(folders);
-    return found;
-}
-
 const char *system_executable(void)
 {
     static char path[PATH_MAX];
     Dl_info info;
     if (path[0] || !dladdr((void *)&system_executable, &info))
         return path;
-    if (!find_executable(info.dli_fname, path))
+    const char *name = info.dli_fname;
+    char *found = strchr(name, '/') ? format_or_fault("%s", name) : command_find(name);
+    if (!found || !realpath(found, path))
         fault("cannot find the program that was started as %s, to start it again: use its path",
-              info.dli_fname);
+              name);
+    free(found);
     return path;
 }
 #endif
