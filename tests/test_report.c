@@ -1,4 +1,4 @@
-/* test_report.c - the report file, the score, the summary, and what is blocked */
+/* test_report.c - the report file, and the logs beside it */
 #include "grading/report.h"
 
 #include <check.h>
@@ -10,38 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "grading/fault.h"
-#include "grading/gpus.h"
-#include "grading/home.h"
-#include "grading/rubric.h"
-#include "grading/score.h"
-#include "grading/summary.h"
-#include "grading/workspace.h"
-#include "runtime/error.h"
-#include "runtime/plugin.h"
-#include "runtime/scope.h"
+#include "tests/folder.h"
+#include "tests/results.h"
 #include "tests/suite.h"
 
-/* Four criteria worth 7 + 7 + 14 + 5 points. */
-static const char *const ids[] = {"partitions", "gradients", "dp_performance", "schedule"};
-enum { RESULTS = sizeof ids / sizeof *ids };
-static struct result results[RESULTS];
-static struct run run = {.device = "cpu", .count = RESULTS, .results = results};
 static struct report report;
 static char *problem;
-static const char *base; /* holds a folder for each test */
-
-static void enter_folder(void)
-{
-    char *folder = format_or_fault("%s/XXXXXX", base);
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    ck_assert_int_eq(chdir(folder), 0);
-    free(folder);
-    for (int i = 0; i < RESULTS; i++)
-        results[i] = (struct result){.criterion = rubric_find(ids[i])};
-    results[2].status = STATUS_BLOCKED;
-    results[2].reason = (char *)"needs two V100 GPUs";
-}
 
 static void open_report(const char *path)
 {
@@ -55,14 +29,6 @@ static json_t *load(const char *path)
     json_t *whole = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
     ck_assert_msg(whole != NULL, "%s:%d: %s", path, error.line, error.text);
     return whole;
-}
-
-static void write_text(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    fputs(text, file);
-    fclose(file);
 }
 
 static int64_t integer(const json_t *object, const char *key)
@@ -322,157 +288,6 @@ START_TEST(test_broken_later)
 }
 END_TEST
 
-/* ---- the score ---- */
-
-static const struct {
-    enum status statuses[RESULTS];
-    int earned, blocked_points, exit_status;
-} scores[] = {
-    {{STATUS_PASSED, STATUS_PASSED, STATUS_PASSED, STATUS_PASSED}, 33, 0, 0},
-    {{STATUS_PASSED, STATUS_PASSED, STATUS_BLOCKED, STATUS_PASSED}, 19, 14, 2},
-    {{STATUS_FAILED, STATUS_PASSED, STATUS_BLOCKED, STATUS_PASSED}, 12, 14, 1},
-    {{STATUS_PASSED, STATUS_TIMEOUT, STATUS_PASSED, STATUS_PASSED}, 26, 0, 1},
-    {{STATUS_BLOCKED, STATUS_BLOCKED, STATUS_BLOCKED, STATUS_BLOCKED}, 0, 33, 2},
-    {{STATUS_FAILED, STATUS_FAILED, STATUS_FAILED, STATUS_FAILED}, 0, 0, 1},
-};
-
-START_TEST(test_score)
-{
-    for (int i = 0; i < RESULTS; i++)
-        results[i].status = scores[_i].statuses[i];
-    struct score score = score_of(&run);
-    ck_assert_int_eq(score.earned, scores[_i].earned);
-    ck_assert_int_eq(score.possible, 33);
-    ck_assert_int_eq(score.blocked_points, scores[_i].blocked_points);
-    ck_assert_int_eq(score_status(&score), scores[_i].exit_status);
-}
-END_TEST
-
-/* ---- what a person sees ---- */
-
-static const struct {
-    const char *color;
-    bool quiet;
-    const char *printed;
-} summaries[] = {
-    {"never", false,
-     "  1.1  partitions      passed    7/7      0.12 s\n"
-     "  1.2  gradients       failed    0/7      0.00 s\n"
-     "       off by 2\n"
-     "         got 1\n"
-     "  1.4  dp_performance  blocked   0/14  needs two V100 GPUs\n"
-     "\n7/33  (14 blocked)\nreport: r.json\n"},
-    {"never", true, "7/33  (14 blocked)\n"},
-    {"always", true, "\x1B[1m7/33\x1B[0m  (14 blocked)\n"},
-    {"auto", true, "7/33  (14 blocked)\n"}, /* a file is no terminal */
-};
-
-START_TEST(test_summary)
-{
-    char *printed;
-    size_t n;
-    FILE *out = _i == 3 ? fopen("out", "w+") : open_memstream(&printed, &n);
-    struct summary summary;
-    results[0].status = STATUS_PASSED;
-    results[0].seconds = 0.12345;
-    results[1].status = STATUS_FAILED;
-    results[1].reason = (char *)"off by 2\n  got \x1B[5m1\n";
-    summary_begin(&summary, out, summaries[_i].color, summaries[_i].quiet, &run);
-    for (int i = 0; i < 3; i++)
-        summary_result(&summary, &results[i]);
-    summary_end(&summary, &run, "r.json");
-    if (_i == 3) {
-        rewind(out);
-        printed = calloc(1, 100);
-        n = fread(printed, 1, 99, out);
-    }
-    fclose(out);
-    ck_assert_str_eq(printed, summaries[_i].printed);
-    free(printed);
-}
-END_TEST
-
-/* ---- what is blocked ---- */
-
-#define V100 "Tesla V100-SXM2-16GB"
-
-static const struct {
-    const char *device;
-    struct gpus gpus;
-    enum needs needs;
-    const char *reason;
-} blocks[] = {
-    {"cpu", {0}, NEEDS_NOTHING, NULL},
-    {"cpu", {0}, NEEDS_TWO_GPUS, "needs two GPUs; this run is on the CPU"},
-    {"cpu", {0}, NEEDS_TWO_V100S, "needs two V100 GPUs; this run is on the CPU"},
-    {"cuda",
-     {.reason = "libcuda.so.1 not found"},
-     NEEDS_NOTHING,
-     "needs two GPUs: libcuda.so.1 not found"},
-    {"cuda", {0}, NEEDS_TWO_GPUS, "needs two GPUs: 0 found"},
-    {"cuda",
-     {.count = 1, .names = {"NVIDIA H200"}},
-     NEEDS_NOTHING,
-     "needs two GPUs: 1 found, NVIDIA H200"},
-    {"cuda",
-     {.count = 2, .names = {V100, V100}, .no_device = "libcublas.so.12: cannot open it"},
-     NEEDS_NOTHING,
-     "libcublas.so.12: cannot open it"},
-    {"cuda", {.count = 2, .names = {V100, V100}}, NEEDS_TWO_V100S, NULL},
-    {"cuda",
-     {.count = 2, .names = {V100, "NVIDIA H200"}},
-     NEEDS_TWO_V100S,
-     "needs two V100 GPUs: found " V100 " and NVIDIA H200"},
-    {"cuda", {.count = 2, .names = {"A100", "A100"}, .no_nccl = "absent"}, NEEDS_TWO_GPUS, NULL},
-    {"cuda",
-     {.count = 2, .names = {V100, V100}, .no_nccl = "libnccl.so.2: cannot open it"},
-     NEEDS_TWO_V100S,
-     "needs NCCL: libnccl.so.2: cannot open it"},
-    {"sim", {.count = 2, .simulated = true}, NEEDS_TWO_V100S, NULL},
-};
-
-/* A speedup of ranks, where V100s are needed. */
-START_TEST(test_blocks)
-{
-    const struct criterion criterion = {.id = "x",
-                                        .needs = blocks[_i].needs,
-                                        .speedup = blocks[_i].needs == NEEDS_TWO_V100S,
-                                        .worlds = {2}};
-    char *reason = gpus_block(&blocks[_i].gpus, blocks[_i].device, &criterion);
-    ck_assert_pstr_eq(reason, blocks[_i].reason);
-    free(reason);
-}
-END_TEST
-
-/* The probe answers on every machine, and its answer is consistent. */
-START_TEST(test_probe)
-{
-    struct gpus gpus;
-    gpus_probe(&gpus);
-    ck_assert_int_ge(gpus.count, 0);
-    ck_assert_int_le(gpus.count, GPUS_MAX);
-    ck_assert(gpus.count == 0 || gpus.reason[0] == '\0');
-    for (int i = 0; i < gpus.count; i++)
-        ck_assert_str_ne(gpus.names[i], "");
-}
-END_TEST
-
-/* What was built can be loaded, on machines without a driver too. */
-START_TEST(test_cuda_device)
-{
-    SCOPE;
-    char *home = home_find();
-    const char *path = scope_printf("%s/" BUILD_FOLDER "/cuda.so", home);
-    free(home);
-    if (access(path, R_OK) < 0)
-        return;
-    ck_assert_msg(plugin_load(path) == 0, "%s",
-                  error_occurred() ? error_message(error_pending()) : "");
-    ck_assert_str_eq(plugin_current()->name, "cuda");
-    ck_assert_int_ge(plugin_current()->toolkit, 12000);
-}
-END_TEST
-
 int main(void)
 {
     base = workspace_create();
@@ -480,6 +295,7 @@ int main(void)
     TCase *test = tcase_create("report");
     tcase_set_timeout(test, 60);
     tcase_add_checked_fixture(test, enter_folder, NULL);
+    tcase_add_checked_fixture(test, reset_results, NULL);
     tcase_add_test(test, test_skeleton);
     tcase_add_test(test, test_results);
     tcase_add_test(test, test_former_report);
@@ -492,11 +308,6 @@ int main(void)
     tcase_add_test(test, test_former_logs_are_removed);
     tcase_add_loop_test(test, test_unwritable, 0, sizeof unwritable / sizeof *unwritable);
     tcase_add_test(test, test_broken_later);
-    tcase_add_loop_test(test, test_score, 0, sizeof scores / sizeof *scores);
-    tcase_add_loop_test(test, test_summary, 0, sizeof summaries / sizeof *summaries);
-    tcase_add_loop_test(test, test_blocks, 0, sizeof blocks / sizeof *blocks);
-    tcase_add_test(test, test_probe);
-    tcase_add_test(test, test_cuda_device);
     suite_add_tcase(suite, test);
     return suite_run(suite);
 }
