@@ -346,6 +346,20 @@ START_TEST(a_sanitizer_stops_it_at_what_it_finds)
 }
 END_TEST
 
+static void begin_in_gradients(void)
+{
+    begin("--debug", "gradients", "--device", "cpu", "--submission", reference(), NULL);
+    expect("Breakpoint 1, average_gradients");
+}
+
+/* The debugger still answers. */
+static void expect_an_answer_and_end(void)
+{
+    type("print 6 * 7\n");
+    expect("= 42\n");
+    ck_assert_int_eq(finish(), 0);
+}
+
 START_TEST(what_becomes_of_the_others_is_told)
 {
     begin("--debug", "gradients", "--device", "cpu", "--submission",
@@ -361,29 +375,23 @@ START_TEST(what_becomes_of_the_others_is_told)
           NULL);
     expect("---- rank 1 of 2 was killed by SIGABRT after ");
     expect("having printed:\ngood bye\n");
-    type("print 6 * 7\n");
-    expect("= 42\n");
-    ck_assert_int_eq(finish(), 0);
+    expect_an_answer_and_end();
 }
 END_TEST
 
 START_TEST(control_c_is_for_the_debugger)
 {
-    begin("--debug", "gradients", "--device", "cpu", "--submission", reference(), NULL);
-    expect("Breakpoint 1, average_gradients");
+    begin_in_gradients();
     expect("(gdb) ");
     ck_assert_int_eq(kill(-session.pid, SIGINT), 0);
     expect("Quit\n");
-    type("print 6 * 7\n");
-    expect("= 42\n");
-    ck_assert_int_eq(finish(), 0);
+    expect_an_answer_and_end();
 }
 END_TEST
 
 START_TEST(nothing_is_left_by_one_that_is_ended)
 {
-    begin("--debug", "gradients", "--device", "cpu", "--submission", reference(), NULL);
-    expect("Breakpoint 1, average_gradients");
+    begin_in_gradients();
     ck_assert_int_eq(kill(session.pid, SIGTERM), 0);
     ck_assert_int_eq(finish(), 128 + SIGTERM);
     ck_assert_ptr_nonnull(strstr(session.said, "grade: ended by SIGTERM\n"));
@@ -394,8 +402,7 @@ END_TEST
 /* The folder of one that is killed is left to the next. */
 START_TEST(no_process_is_left_by_one_that_is_killed)
 {
-    begin("--debug", "gradients", "--device", "cpu", "--submission", reference(), NULL);
-    expect("Breakpoint 1, average_gradients");
+    begin_in_gradients();
     ck_assert_int_eq(kill(session.pid, SIGKILL), 0);
     ck_assert_int_eq(finish(), -SIGKILL);
     expect_no_processes();
