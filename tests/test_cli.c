@@ -1,108 +1,12 @@
 /* test_cli.c - the built command, from its arguments to what it leaves behind */
-#define _GNU_SOURCE
-#include <check.h>
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 
-#include "grading/fault.h"
-#include "grading/submission.h"
-#include "grading/workspace.h"
+#include "tests/cli.h"
 #include "tests/suite.h"
 
-static char *root, *executable; /* the checkout, and the grade that is tested */
-static const char *base;        /* holds the folders of all tests */
-static char folder[512];        /* a fresh one for each test, its working directory */
-
-/* keep - a string that lasts as long as the test. returns: the string */
-static const char *keep(char *text)
-{
-    static char *kept[200];
-    static int n;
-    ck_assert_int_lt(n, (int)(sizeof kept / sizeof *kept));
-    return kept[n++] = text;
-}
-
-/* ---- running programs ---- */
-
-/* What a program did. */
-struct outcome {
-    int status; /* exit status, or -signal */
-    char out[1 << 16], err[1 << 14];
-};
-static struct outcome outcome;
-
-static void read_text(const char *path, char *text, size_t n)
-{
-    FILE *file = fopen(path, "r");
-    ck_assert_msg(file != NULL, "%s: %s", path, strerror(errno));
-    text[fread(text, 1, n - 1, file)] = '\0';
-    fclose(file);
-}
-
-static void write_text(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    ck_assert_msg(file != NULL, "%s: %s", path, strerror(errno));
-    fputs(text, file);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
-enum { ARGUMENTS = 8 };
-
-/* Output goes to files beside the working directory. */
-static pid_t start(const char *const *arguments)
-{
-    pid_t pid = fork();
-    ck_assert_int_ge(pid, 0);
-    if (pid > 0)
-        return pid;
-    if (!freopen("../out", "w", stdout) || !freopen("../err", "w", stderr))
-        _exit(126);
-    execvp(arguments[0], (char **)arguments);
-    _exit(127);
-}
-
-static int end_of(pid_t pid)
-{
-    int status;
-    while (waitpid(pid, &status, 0) < 0)
-        ck_assert_int_eq(errno, EINTR);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
-static int run(const char *const *arguments)
-{
-    outcome.status = end_of(start(arguments));
-    read_text("../out", outcome.out, sizeof outcome.out);
-    read_text("../err", outcome.err, sizeof outcome.err);
-    return outcome.status;
-}
-
-/* grade ARGUMENT... NULL */
-static int grade(const char *first, ...)
-{
-    const char *arguments[ARGUMENTS + 2] = {executable, first};
-    va_list rest;
-    va_start(rest, first);
-    for (int i = 1; arguments[i]; i++)
-        arguments[i + 1] = va_arg(rest, const char *);
-    va_end(rest);
-    return run(arguments);
-}
+/* ---- files ---- */
 
 static int files_in(const char *path)
 {
@@ -115,14 +19,6 @@ static int files_in(const char *path)
     return n - 2;
 }
 
-/* Orphans of this process's descendants become its children, so that none can hide. */
-static void adopt_orphans(void)
-{
-#ifdef __linux__
-    ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
-#endif
-}
-
 static void expect_nothing_left(void)
 {
     ck_assert_int_eq(files_in("tmp"), 0);
@@ -130,60 +26,12 @@ static void expect_nothing_left(void)
     ck_assert_int_eq(errno, ECHILD);
 }
 
-static void enter_folder(void)
+static void write_text(const char *path, const char *text)
 {
-    char *outer = format_or_fault("%s/XXXXXX", base);
-    keep(outer);
-    ck_assert_ptr_nonnull(mkdtemp(outer));
-    snprintf(folder, sizeof folder, "%s/work", outer);
-    ck_assert_int_eq(mkdir(folder, 0777), 0);
-    ck_assert_int_eq(chdir(folder), 0);
-    ck_assert_int_eq(mkdir("tmp", 0777), 0);
-    ck_assert_int_eq(setenv("TMPDIR", keep(format_or_fault("%s/tmp", folder)), 1), 0);
-    adopt_orphans();
-}
-
-/* ---- submissions ---- */
-
-/* in_root - a path in the checkout */
-static const char *in_root(const char *path)
-{
-    return keep(format_or_fault("%s/%s", root, path));
-}
-
-/* plant - copy a file, with `code` as the first statement of the function, or of all if it is "" */
-static void plant(const char *from, const char *to, const char *function, const char *code)
-{
-    char line[512], mark[128];
-    FILE *in = fopen(from, "r"), *out = fopen(to, "w");
-    ck_assert_msg(in && out, "%s, %s: %s", from, to, strerror(errno));
-    snprintf(mark, sizeof mark, "BEGIN_STUDENT %s", function);
-    if (!*function)
-        fputs("#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n", out);
-    while (fgets(line, sizeof line, in)) {
-        fputs(line, out);
-        if (strstr(line, mark) && !strstr(line, "helpers"))
-            fprintf(out, "%s\n", code);
-    }
-    fclose(in);
-    ck_assert_int_eq(fclose(out), 0);
-}
-
-/* write_submission - sub/assignment/: the reference solution, with code planted in a function of a
- * file. file NULL: all files */
-static void write_submission(const char *file, const char *function, const char *code)
-{
-    mkdir("sub", 0777);
-    mkdir("sub/assignment", 0777);
-    for (int i = 0; i < SUBMISSION_FILES; i++) {
-        bool here = !file || strcmp(file, submission_names[i]) == 0;
-        char *name =
-            format_or_fault("tests/submissions/reference/assignment/%s", submission_names[i]);
-        char *to = format_or_fault("sub/assignment/%s", submission_names[i]);
-        plant(in_root(name), to, here ? function : "nothing", code);
-        free(name);
-        free(to);
-    }
+    FILE *file = fopen(path, "w");
+    ck_assert_msg(file != NULL, "%s: %s", path, strerror(errno));
+    fputs(text, file);
+    ck_assert_int_eq(fclose(file), 0);
 }
 
 /* ---- reports ---- */
@@ -535,81 +383,9 @@ START_TEST(test_files_that_may_not_grow)
 }
 END_TEST
 
-/* ---- packaging ---- */
-
-/* A checkout with the script, the reference solution and the given student files. */
-static void write_checkout(void)
-{
-    static const char *const copies[][3] = {
-        {"cp", "scripts/create_submission_zip.sh", "checkout/scripts"},
-        {"cp", "tests/submissions/reference", "checkout/tests/submissions"},
-    };
-    ck_assert_int_eq(run((const char *[]){"mkdir", "-p", "checkout/scripts",
-                                          "checkout/tests/submissions", NULL}),
-                     0);
-    for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(
-            run((const char *[]){"cp", "-r", in_root(copies[i][1]), copies[i][2], NULL}), 0);
-    ck_assert_int_eq(run((const char *[]){"cp", "-r", "sub/assignment", "checkout", NULL}), 0);
-}
-
-static int create_zip(void)
-{
-    return run((const char *[]){"bash", "checkout/scripts/create_submission_zip.sh", NULL});
-}
-
-START_TEST(test_zip_of_a_submission)
-{
-    write_submission(NULL, "", ";");
-    write_checkout();
-    ck_assert_msg(create_zip() == 0, "%s", outcome.err);
-    char *path = strndup(outcome.out, strcspn(outcome.out, "\n"));
-    ck_assert_msg(strstr(path, "checkout/dist/hw56_submission_") != NULL, "%s", path);
-    ck_assert_int_eq(run((const char *[]){"unzip", "-Z1", path, NULL}), 0);
-    ck_assert_str_eq(outcome.out,
-                     "assignment/data_parallel.c\nassignment/pipeline.c\nassignment/finetune.c\n");
-    ck_assert_int_eq(grade("--submission", path, "--device", "cpu", "--quiet", NULL), 2);
-    ck_assert_str_eq(outcome.out, "58/100  (42 blocked)\n");
-    free(path);
-}
-END_TEST
-
-START_TEST(test_zip_of_a_starter)
-{
-    ck_assert_int_eq(run((const char *[]){"mkdir", "sub", NULL}), 0);
-    ck_assert_int_eq(run((const char *[]){"cp", "-r", in_root("assignment"), "sub", NULL}), 0);
-    write_checkout();
-    ck_assert_int_eq(create_zip(), 0);
-    ck_assert_ptr_nonnull(strstr(outcome.err, "pipe_forward is not implemented yet"));
-}
-END_TEST
-
-START_TEST(test_zip_refuses_the_solution)
-{
-    write_submission("finetune.c", "", "int mine = 1; (void)mine;");
-    write_checkout();
-    ck_assert_int_eq(create_zip(), 1);
-    ck_assert_ptr_nonnull(strstr(outcome.err, "data_parallel.c holds the reference solution"));
-    ck_assert_int_eq(access("checkout/dist", F_OK), -1);
-}
-END_TEST
-
-START_TEST(test_zip_names_a_missing_file)
-{
-    write_submission(NULL, "", ";");
-    write_checkout();
-    unlink("checkout/assignment/pipeline.c");
-    ck_assert_int_eq(create_zip(), 1);
-    ck_assert_ptr_nonnull(strstr(outcome.err, "assignment/pipeline.c is missing"));
-}
-END_TEST
-
 int main(void)
 {
-    const char *variant = getenv("VARIANT");
-    base = workspace_create();
-    root = realpath(".", NULL);
-    executable = format_or_fault("%s/build/%s/grade", root, variant ? variant : "release");
+    find_grade();
     Suite *suite = suite_create("cli");
     TCase *test = tcase_create("cli");
     tcase_set_timeout(test, 300);
@@ -632,10 +408,6 @@ int main(void)
     tcase_add_test(test, test_folder_without_programs);
 #endif
     tcase_add_test(test, test_files_that_may_not_grow);
-    tcase_add_test(test, test_zip_of_a_submission);
-    tcase_add_test(test, test_zip_of_a_starter);
-    tcase_add_test(test, test_zip_refuses_the_solution);
-    tcase_add_test(test, test_zip_names_a_missing_file);
     suite_add_tcase(suite, test);
     return suite_run(suite);
 }
