@@ -14,7 +14,7 @@ static const struct {
     {"hello\n==7==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x604000000038 at pc "
      "0x7f1\nWRITE of size 1 at 0x604000000038 thread T0\n"
      "    #0 0x7f in probe assignment/data_parallel.c:9\n"
-     "    #1 0x55 in observe_probe tests/test_run.c:20\n\n"
+     "    #1 0x55 in observe_probe tests/run.h:18\n\n"
      "0x604000000038 is located 0 bytes to the right of 40-byte region\n"
      "allocated by thread T0 here:\n"
      "    #0 0x7f in malloc (libasan.so+0x1)\n"
