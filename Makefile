@@ -139,7 +139,7 @@ $B/tests/%: $B/tests/%.o $(OBJECTS) | $(PLUGINS)
 	$(call say,LINK)$(CC) $(SANITIZE) $(EXPORT_SYMBOLS) -o $@ $^ $(LIBS) $(CHECK_LIBS)
 
 # These call the simulated CUDA runtime itself.
-SIM_TESTS := $(patsubst %,$B/tests/test_%,sim sim_libraries)
+SIM_TESTS := $(patsubst %,$B/tests/test_%,sim_memory sim_time sim_libraries)
 $(SIM_TESTS): $(filter $B/sim/runtime/sim/%,$(SIM_OBJECTS))
 $(SIM_TESTS:=.o): CFLAGS_EXTRA := -Iruntime/sim/include
 
