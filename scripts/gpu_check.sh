@@ -40,10 +40,11 @@ skip() {
 # suite NAME - a test program, on the GPU
 suite() { env TEST_PLUGIN=build/release/cuda.so "$tests/test_$1"; }
 
-# sanitized TOOL - kernels and copies under one of compute-sanitizer's tools, in one process
+# sanitized TOOL NAME - a test program's kernels and copies under one of compute-sanitizer's tools,
+# in one process
 sanitized() {
     env TEST_PLUGIN=build/release/cuda.so TEST_FEWER=1 CK_FORK=no \
-        compute-sanitizer --tool "$1" --error-exitcode 9 "$tests/test_cuda_twin"
+        compute-sanitizer --tool "$1" --error-exitcode 9 "$tests/test_$2"
 }
 
 # blocked - grade says what it lacks on this machine, and ends as when something is blocked
@@ -79,19 +80,22 @@ if [ -z "$gpu" ]; then
 fi
 echo "$gpu"
 STEP_SECONDS=${BUILD_SECONDS:-300} step "build" make "-j$(nproc)" grade build/release/cuda.so \
-    "$tests"/{test_cuda_twin,test_ops,test_dist_device,bench_mlp} || exit 1
+    "$tests"/{test_cuda_twin,test_cuda_training,test_ops,test_dist_device,bench_mlp} || exit 1
 if [ ! -e build/release/cuda.so ]; then
     echo "gpu_check: make finds no CUDA toolkit here: nothing was covered"
     exit 77
 fi
 
-step "every operation against its twin of the CPU; training" bash -c "suite cuda_twin"
+step "every operation against its twin of the CPU" bash -c "suite cuda_twin"
+step "copies between devices, training, errors" bash -c "suite cuda_training"
 step "operations and gradients against PyTorch's values" bash -c "suite ops"
 step "two ranks share the GPU: collectives by the host, over TCP" bash -c "suite dist_device"
 [ "$(wc -l <<<"$gpu")" -gt 1 ] || step "grade blocks for want of a second GPU" bash -c blocked
 if command -v compute-sanitizer >/dev/null; then
-    step "compute-sanitizer memcheck" bash -c "sanitized memcheck"
-    step "compute-sanitizer racecheck" bash -c "sanitized racecheck"
+    for tool in memcheck racecheck; do
+        step "compute-sanitizer $tool, operations" bash -c "sanitized $tool cuda_twin"
+        step "compute-sanitizer $tool, training" bash -c "sanitized $tool cuda_training"
+    done
 else
     skip "compute-sanitizer memcheck, racecheck" "it is not installed"
 fi
