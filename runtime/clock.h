@@ -8,7 +8,7 @@
  *     task->ready_at = clock_now();          in one thread
  *     clock_wait(task->ready_at);            in the other
  *
- * Without a virtual clock, what is named clock_ does nothing. */
+ * Without a virtual clock, what is named clock_ does nothing, but for clock_shift. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -31,6 +31,7 @@ void clock_exchange(double latest, double bytes);
 /* clock_copy - this thread has copied so many bytes within the host's memory, for a device */
 void clock_copy(size_t bytes);
 
-/* clock_shift - from now on, all clocks that student code reads are ahead by so many seconds */
-void clock_shift(int seconds);
+/* clock_shift - from now on, all clocks that student code reads are ahead by so many seconds, of
+ * whatever kind they are. Hidden: student code cannot call it. */
+__attribute__((visibility("hidden"))) void clock_shift(int seconds);
 #endif
