@@ -9,6 +9,7 @@
 #include "runtime/workers.h"
 
 #include <assert.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +109,15 @@ static void thread_set_name(int stage)
 #endif
 }
 
+/* thread_step_back - when woken, wait for the one who woke it to sleep or for a core that is free:
+ * a stage's thread computes, and the one that submits has tasks for the other stages in hand */
+static void thread_step_back(void)
+{
+#ifdef SCHED_BATCH
+    (void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
+#endif
+}
+
 /* next_task - wait for one and take it, its BEGIN recorded; NULL once the workers are closed */
 static struct task *next_task(struct stage *stage)
 {
@@ -140,6 +150,7 @@ static void *stage_main(void *argument)
 {
     struct stage *stage = argument;
     thread_set_name(stage->index);
+    thread_step_back();
     for (struct task *task; (task = next_task(stage));) {
         task_run(task, stage->index);
         publish(stage, task);

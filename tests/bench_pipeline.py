@@ -45,16 +45,21 @@ def pipe_forward():
 
 
 def step(pipelined):
-    begin = time.perf_counter()
     optimizer.zero_grad(set_to_none=True)
     loss = loss_fn(pipe_forward() if pipelined else model(x), y)
     loss.backward()
     optimizer.step()
     loss.item()
+
+
+def measure(pipelined):
+    step(pipelined)
+    begin = time.perf_counter()
+    step(pipelined)
     return time.perf_counter() - begin
 
 
-pairs = [(step(False), step(True)) for _ in range(2 + PAIRS)][2:]
+pairs = [(measure(False), measure(True)) for _ in range(PAIRS)]
 serial, pipelined = (1e3 * statistics.median(times) for times in zip(*pairs))
 print(f"two stages, PyTorch {torch.__version__}: serial {serial:.1f} ms, pipelined {pipelined:.1f} ms")
 print(f"pipeline_speedup {statistics.median(a / b for a, b in pairs):.3f}")
