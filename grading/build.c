@@ -119,7 +119,8 @@ static const char *machine_complaint(const char *log)
     return NULL;
 }
 
-static const char *machine_fault(const struct build *build, const struct process *process)
+static const char *machine_fault(const struct build *build, const struct process *process,
+                                 const char *output)
 {
     struct command command = {0};
     command_add_compiler(&command);
@@ -128,6 +129,9 @@ static const char *machine_fault(const struct build *build, const struct process
                             strerror(process->start_error));
     if (is_short_of_disk(build->folder))
         return scope_printf("no space left in %s", build->folder);
+    if (process_succeeded(process) && access(output, F_OK) < 0)
+        return scope_printf("the compiler %s wrote no %s, and reported no error", command.at[0],
+                            output);
     return NULL;
 }
 
@@ -188,9 +192,10 @@ static void log_add(struct build *build, const char *text)
 }
 
 /* Why there is no result, in the build: the first reason counts. */
-static void explain(struct build *build, const struct process *process, const char *log)
+static void explain(struct build *build, const struct process *process, const char *output,
+                    const char *log)
 {
-    const char *machine = machine_fault(build, process);
+    const char *machine = machine_fault(build, process, output);
     const char *complaint = build->tried ? NULL : machine_complaint(log);
     build->doubt = !machine && !build->tried;
     if (machine)
@@ -201,19 +206,20 @@ static void explain(struct build *build, const struct process *process, const ch
         build->reason = student_fault(build, process, log);
 }
 
-/* Keep what a compiler or linker said, and judge its end. returns: true if it succeeded */
-static bool account(struct build *build, struct process *process)
+/* Keep what a compiler or linker said, and judge its end.
+ * output: what it was to write. returns: true if it succeeded */
+static bool account(struct build *build, struct process *process, const char *output)
 {
     SCOPE;
     const char *foreign;
     char *said = capture_text(&process->output);
     char *log = includes_take(said, build->folder, build->home, &foreign);
     const char *forbidden = forbidden_words(build, process, foreign);
-    bool succeeded = process_succeeded(process) && !forbidden;
+    bool succeeded = process_succeeded(process) && access(output, F_OK) == 0 && !forbidden;
     if (forbidden && !process->late && !build->reason)
         build->reason = format_or_fault("%s", forbidden);
     else if (!succeeded && !build->fault)
-        explain(build, process, log);
+        explain(build, process, output, log);
     if (!build->complaint)
         log_add(build, forbidden ? scope_printf("%s\n", forbidden) : log);
     free(said);
@@ -258,7 +264,7 @@ static void trial_start(struct build *build);
 static void link_ended(struct process *process)
 {
     struct library *library = process->context;
-    library->ready = account(library->build, process);
+    library->ready = account(library->build, process, library->path);
     library->in_doubt = library->build->doubt && !library->ready;
     if (library->in_doubt)
         trial_start(library->build);
@@ -278,8 +284,9 @@ static void link_start(struct library *library)
 
 static void compile_ended(struct process *process)
 {
+    SCOPE;
     struct build *build = process->context;
-    build->compiled = account(build, process);
+    build->compiled = account(build, process, scope_printf("%s/student.o", build->folder));
     for (int i = 0; i < build->library_count; i++)
         if (build->doubt)
             build->libraries[i].in_doubt = true;
@@ -419,4 +426,31 @@ void build_close(struct build *build)
     free(build->reason);
     free(build->fault);
     free(build->complaint);
+}
+
+static bool is_telling(const char *line)
+{
+    static const char *const warnings[] = {
+        "[-Wreturn-type]",
+        "[-Wimplicit-function-declaration]",
+        "[-Wuninitialized]",
+        "[-Wmaybe-uninitialized]",
+        "[-Wsometimes-uninitialized]",
+        "[-Wincompatible-pointer-types]",
+        "[-Wint-conversion]",
+        NULL,
+    };
+    for (int i = 0; warnings[i]; i++)
+        if (strstr(line, warnings[i]))
+            return true;
+    return false;
+}
+
+const char *build_warning(const struct build *build)
+{
+    char *rest = scope_printf("%s", build->log), *line;
+    while ((line = strsep(&rest, "\n")))
+        if (strncmp(line, "assignment/", 11) == 0 && is_telling(line))
+            return line;
+    return NULL;
 }

@@ -375,6 +375,12 @@ static int check_combination(struct parser *parser)
                                            parser->grading, options->debugged->id);
         return -1;
     }
+    if (options->measure &&
+        (strcmp(options->device, "cpu") == 0 || strcmp(options->device, "sim") == 0)) {
+        *parser->problem =
+            format_or_fault("--measure: times real GPUs, not --device %s", options->device);
+        return -1;
+    }
     if (!options->sim_profile || strcmp(options->device, "sim") == 0)
         return 0;
     *parser->problem = format_or_fault("--sim-profile %s: goes with --device sim alone, not with "

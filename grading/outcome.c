@@ -157,8 +157,10 @@ static const char *words(const struct inhabitant *subject, enum weight weight)
     case UNABLE:
         return scope_printf("%s%s", who(subject), subject->status.fault);
     case LEFT:
-        return scope_printf("%sthe process %s before everything was observed", who(subject),
-                            inhabitant_end(subject));
+        return scope_printf(
+            "%sthe process %s before everything was observed: does the code end it, "
+            "with exit or otherwise?",
+            who(subject), inhabitant_end(subject));
     case LATE:
         return late_words(subject->worlds);
     case UNREADABLE:

@@ -296,6 +296,7 @@ START_TEST(a_compiler_that_cannot_run_is_the_machines_fault)
     static const char *const cases[][2] = {
         {"no-such-compiler", "cannot run the compiler no-such-compiler: No such file"},
         {"/dev/null", "cannot run the compiler /dev/null: Permission denied"},
+        {"true", "the compiler true wrote no "},
     };
     setenv("CC", cases[_i][0], 1);
     build_source("int ok;\n");
@@ -377,7 +378,7 @@ static Suite *build_suite(void)
     tcase_add_loop_test(tests, places_that_are_nowhere_are_right, 0, COMPILERS);
     tcase_add_loop_test(tests, headers_of_the_system_are_known, 0,
                         sizeof headers / sizeof headers[0]);
-    tcase_add_loop_test(tests, a_compiler_that_cannot_run_is_the_machines_fault, 0, 2);
+    tcase_add_loop_test(tests, a_compiler_that_cannot_run_is_the_machines_fault, 0, 3);
     tcase_add_test(tests, a_folder_that_cannot_be_written_is_the_machines_fault);
     tcase_add_test(tests, a_supplied_function_that_is_not_there_is_the_machines_fault);
     tcase_add_loop_test(tests, a_compiler_in_distress_is_the_machines_fault, 0, 3);

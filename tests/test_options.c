@@ -29,6 +29,7 @@ static const struct {
     {{"--device="}, {"--device ''", "auto, cpu, cuda or sim"}},
     {{"--device", "sim", "--sim-profile", "nvlink"},
      {"--sim-profile 'nvlink'", "v100-nvlink or v100-pcie"}},
+    {{"--measure", "--device", "sim"}, {"--measure: times real GPUs, not --device sim"}},
     {{"--sim-profile", "v100-pcie"}, {"--sim-profile v100-pcie", "--device sim", "--device auto"}},
     {{"--measure=1"}, {"--measure", "takes no value"}},
     {{"--device"}, {"--device", "needs a value"}},
