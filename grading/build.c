@@ -29,12 +29,18 @@ static const struct process_limits limits = {
 
 /* ---- command lines ---- */
 
+/* What some compilers refuse, and others make something of. */
+static const char same_with_every_compiler[] =
+    "-Werror=return-type -Werror=implicit-function-declaration -Werror=implicit-int "
+    "-Werror=int-conversion -Werror=incompatible-pointer-types";
+
 /* Frame pointers and no sibling calls: a crash is found in the student's line. */
 static void command_add_compilation(const struct build *build, struct command *command)
 {
     command_add_compiler(command);
     command_add_words(command, "-std=gnu17 -O1 -g -fPIC -fno-omit-frame-pointer -Wall "
                                "-fno-optimize-sibling-calls -fdiagnostics-color=never -H");
+    command_add_words(command, same_with_every_compiler);
     command_add(command, scope_printf("-fdebug-prefix-map=%s=.", build->folder));
     command_add_words(command, "-include weak.h -iquote");
     command_add(command, scope_printf("%s/assignment", build->home));
@@ -49,7 +55,7 @@ static void command_add_compilation(const struct build *build, struct command *c
 static void compile_command(const struct build *build, struct command *command)
 {
     command_add_compilation(build, command);
-    command_add_words(command, "-c -o student.o");
+    command_add_words(command, "-c -o student.o -x c");
     command_add(command, scope_printf("assignment/%s", build->file));
 }
 
@@ -426,31 +432,4 @@ void build_close(struct build *build)
     free(build->reason);
     free(build->fault);
     free(build->complaint);
-}
-
-static bool is_telling(const char *line)
-{
-    static const char *const warnings[] = {
-        "[-Wreturn-type]",
-        "[-Wimplicit-function-declaration]",
-        "[-Wuninitialized]",
-        "[-Wmaybe-uninitialized]",
-        "[-Wsometimes-uninitialized]",
-        "[-Wincompatible-pointer-types]",
-        "[-Wint-conversion]",
-        NULL,
-    };
-    for (int i = 0; warnings[i]; i++)
-        if (strstr(line, warnings[i]))
-            return true;
-    return false;
-}
-
-const char *build_warning(const struct build *build)
-{
-    char *rest = scope_printf("%s", build->log), *line;
-    while ((line = strsep(&rest, "\n")))
-        if (strncmp(line, "assignment/", 11) == 0 && is_telling(line))
-            return line;
-    return NULL;
 }

@@ -60,9 +60,4 @@ struct build {
  * at once: then `fault` is set, and `finished` is not called. */
 void build_start(struct build *build, struct processes *all);
 void build_close(struct build *build);
-
-/* build_warning - the first thing that the compiler warned of and that makes code do wrong:
- * "assignment/pipeline.c:31:1: warning: control reaches end of non-void function [-Wreturn-type]"
- * returns: NULL if there is none. owns: borrowed from the scope */
-const char *build_warning(const struct build *build);
 #endif

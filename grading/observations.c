@@ -173,6 +173,7 @@ static void take_value(struct reader *reader, struct entry *entry)
         break;
     case OBSERVATION_ABSENT:
     case OBSERVATION_END:
+    case OBSERVATION_BEGIN:
         break;
     default:
         reader->bad = true;
@@ -229,6 +230,8 @@ static bool decode_record(struct observations *o, struct reader *reader)
     } else if (good && entry.kind == OBSERVATION_FAILURE) {
         if (!o->failure)
             o->failure = clean_or_fault(entry.text);
+    } else if (good && entry.kind == OBSERVATION_BEGIN) {
+        good = o->n == 0;
     } else if (good && keep(o, &entry)) {
         return true;
     } else {

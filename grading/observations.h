@@ -2,7 +2,7 @@
 #define GRADING_OBSERVATIONS_H
 /* observations.h - what a subject saw, as bytes that cross from untrusted to trusted.
  *
- * The subject writes records (observe_*, subject_went_wrong and observe_end, through
+ * The subject writes records (observe_*, subject_went_wrong, observe_begin and observe_end, through
  * subject_record); the criterion process decodes them (observed_*, expect_*). All functions of
  * criterion.h named observe_* and observed_*, subject_fail and subject_went_wrong are in observe.c
  * and observations.c.
@@ -15,6 +15,7 @@
  *              (8 bytes each), elements in row-major order
  *     absent   nothing: there was no tensor
  *     failure  text                 end      nothing; nothing may follow it
+ *     begin    nothing: student code runs from here on
  * A key is recorded once. Integers and elements are in this machine's order: both sides run on it.
  */
 #include <stddef.h>
@@ -34,7 +35,11 @@ enum observation_kind {
     OBSERVATION_ABSENT,
     OBSERVATION_FAILURE,
     OBSERVATION_END,
+    OBSERVATION_BEGIN,
 };
+
+/* observe_begin - the first record: a subject that ends without it has run no student code */
+void observe_begin(struct subject *s);
 
 /* observe_end - the last record: without it the observations are not complete */
 void observe_end(struct subject *s);

@@ -200,6 +200,12 @@ bool subject_went_wrong(struct subject *s, const char *what, ...)
     return true;
 }
 
+void observe_begin(struct subject *s)
+{
+    struct record record = record_begin(OBSERVATION_BEGIN, "");
+    record_send(s, &record);
+}
+
 void observe_end(struct subject *s)
 {
     struct record record = record_begin(OBSERVATION_END, "");

@@ -12,8 +12,20 @@
 #include "runtime/scope.h"
 
 /* From what says little about the cause to what is the cause: one rank's error is why its peers get
- * a DistError, and a crash is why there is no observation. */
-enum weight { FINE, PEER, STOPPED, UNREADABLE, LATE, RAISED, LEFT, UNABLE, CRASHED, MISUSED };
+ * a DistError, or cannot begin, and a crash is why there is no observation. */
+enum weight {
+    FINE,
+    UNBEGUN,
+    PEER,
+    STOPPED,
+    UNREADABLE,
+    LATE,
+    RAISED,
+    LEFT,
+    UNABLE,
+    CRASHED,
+    MISUSED
+};
 
 static const char *who(const struct inhabitant *subject)
 {
@@ -73,6 +85,8 @@ static enum weight weigh(const struct inhabitant *subject)
 {
     const struct observations *o = subject->observations;
     bool signalled = WIFSIGNALED(subject->process.wait_status);
+    if (!inhabitant_began(subject))
+        return UNBEGUN;
     if (subject->process.late || subject->process.stopped)
         return subject->process.late ? LATE : STOPPED;
     if (subject->status.misuse.kind || sanitizer_words(subject))
@@ -150,6 +164,9 @@ static const char *late_words(const struct worlds *worlds)
 static const char *words(const struct inhabitant *subject, enum weight weight)
 {
     switch (weight) {
+    case UNBEGUN:
+        return scope_printf("%sthe process %s before the student's code ran", who(subject),
+                            inhabitant_end(subject));
     case CRASHED:
         return crash_words(subject);
     case MISUSED:

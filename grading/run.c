@@ -120,21 +120,8 @@ static void no_verdict(struct trial *trial)
     free(output);
 }
 
-/* For a failure that the criterion does not understand: what the compiler warned of.
- * returns: the reason with its last line */
-static const char *reason_with_warning(struct result *result, const struct build *build,
-                                       const char *reason)
-{
-    const char *warning = build_warning(build);
-    if (!reason || result->cause || !warning)
-        return reason;
-    result->cause = format_or_fault("perhaps: %s", warning);
-    return scope_printf("%s\n%s", reason, result->cause);
-}
-
 static void trial_ended(struct process *process)
 {
-    SCOPE;
     struct trial *trial = process->context;
     struct result *result = trial->result;
     json_t *verdict = json_loadb(process->data.head, process->data.head_bytes, 0, NULL);
@@ -145,10 +132,9 @@ static void trial_ended(struct process *process)
         no_verdict(trial);
     } else {
         const char *cause = json_string_value(json_object_get(verdict, "cause"));
-        const char *reason = json_string_value(json_object_get(verdict, "reason"));
         result->cause = cause ? format_or_fault("%s", cause) : NULL;
         result->measurements = json_incref(json_object_get(verdict, "measurements"));
-        conclude(trial, status, reason_with_warning(result, trial->library->build, reason));
+        conclude(trial, status, json_string_value(json_object_get(verdict, "reason")));
     }
     json_decref(verdict);
     process_close(process);

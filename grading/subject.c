@@ -40,7 +40,8 @@ _Noreturn static void subject_give_up(struct subject *s, const char *format, ...
     _exit(SUBJECT_GAVE_UP);
 }
 
-/* Not the student's doing: the arguments, or what this process was given, make no sense. */
+/* Not the student's doing: what this process was given makes no sense, or the machine does not do
+ * what is needed. */
 _Noreturn static void misused(const char *what)
 {
     fprintf(stderr, "grade-subject: %s\n", what);
@@ -167,7 +168,7 @@ static void connect_group(struct subject *s, const char *meeting, char **address
     }
     struct group *group = group_connect(&options);
     if (!group)
-        subject_give_up(s, "the ranks cannot connect: %s", error_message(error_pending()));
+        misused(error_message(error_pending()));
     dist_set_default(group);
 }
 
@@ -178,11 +179,12 @@ static void load_plugin(const char *path)
 }
 
 /* From here on student code may run, and this process can do little. */
-static void guard(enum isolation_level level, const char *device)
+static void guard(struct subject *s, enum isolation_level level, const char *device)
 {
     if (!isolation_guard(level, device))
         misused("cannot be confined");
     sanitize_confined();
+    observe_begin(s);
 }
 
 /* Student code's destructors and atexit functions get no turn. */
@@ -222,7 +224,7 @@ int subject_main(int argc, char **argv)
     SCOPE;
     load_plugin(argv[SUBJECT_PLUGIN]);
     connect_group(&s, argv[SUBJECT_MEETING], argv + SUBJECT_ADDRESSES, atof(argv[SUBJECT_TIMEOUT]));
-    guard(level, argv[SUBJECT_DEVICE]);
+    guard(&s, level, argv[SUBJECT_DEVICE]);
     load_library(&s);
     if (s.criterion->supplied && !supplied_connect(s.handle, s.criterion->supplied))
         misused("the library lacks the supplied function");

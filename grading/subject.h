@@ -47,7 +47,8 @@ enum {
     SUBJECT_ADDRESSES
 };
 
-/* Exit statuses besides 0. Only SUBJECT_MISUSED says that the harness is at fault. */
+/* Exit statuses besides 0. SUBJECT_MISUSED says that the harness or the machine is at fault: this
+ * is believed of those who say it before student code runs (observe_begin). */
 enum { SUBJECT_GAVE_UP = 3, SUBJECT_UNHEARD = 4, SUBJECT_MISUSED = 70 };
 
 /* subject_record - append n bytes to the observations, all of them. If nobody takes them any more,

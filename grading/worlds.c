@@ -17,6 +17,7 @@
 #include "grading/observations.h"
 #include "grading/subject.h"
 #include "runtime/dist.h"
+#include "runtime/scope.h"
 
 /* When one has crashed the others get a DistError soon, and end by themselves; not waited for long.
  */
@@ -245,6 +246,29 @@ static void collect(struct inhabitant *subject)
             observations_decode(data->head, data->head_bytes, subject->rank, subject->world_size);
 }
 
+bool inhabitant_began(const struct inhabitant *subject)
+{
+    return subject->process.data.head_bytes > 0;
+}
+
+/* Where no rank of a world has begun, no student code can be to blame; the first to end knows what
+ * is. */
+static void require_beginning(const struct worlds *worlds, const struct inhabitant *ranks)
+{
+    SCOPE;
+    const struct inhabitant *first = ranks;
+    for (int i = 0; i < ranks->world_size; i++) {
+        if (inhabitant_began(&ranks[i]))
+            return;
+        if (ranks[i].process.seconds < first->process.seconds)
+            first = &ranks[i];
+    }
+    char *printed = capture_text(&first->process.output);
+    fault("rank %d of %d of %s %s before the student's code ran%s%.*s", first->rank,
+          first->world_size, worlds->criterion->id, inhabitant_end(first), *printed ? ": " : "",
+          (int)strcspn(printed, "\n"), printed);
+}
+
 bool worlds_observe(struct worlds *worlds, const volatile bool *interrupted)
 {
     worlds->all = processes_new();
@@ -257,7 +281,11 @@ bool worlds_observe(struct worlds *worlds, const volatile bool *interrupted)
     worlds->all = NULL;
     for (int i = 0; i < worlds->count; i++)
         collect(&worlds->at[i]);
-    return !*interrupted;
+    if (*interrupted || worlds->debugger)
+        return !*interrupted;
+    for (int i = 0; i < worlds->count; i += worlds->at[i].world_size)
+        require_beginning(worlds, &worlds->at[i]);
+    return true;
 }
 
 void worlds_close(struct worlds *worlds)

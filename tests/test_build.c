@@ -163,7 +163,7 @@ START_TEST(the_file_goes_by_the_name_that_the_student_knows)
 {
     if (!has_compiler(compilers[_i]))
         return;
-    build_source("const char name[] = __FILE__;\nint unused(void) { int x; }\n");
+    build_source("const char name[] = __FILE__;\nvoid unused(void) { int x; }\n");
     assert_built();
     ck_assert_ptr_nonnull(strstr(build.log, "assignment/data_parallel.c:2:"));
     ck_assert_ptr_null(strstr(build.log, temporary));
@@ -255,8 +255,8 @@ START_TEST(places_that_are_nowhere_are_right)
 {
     if (!has_compiler(compilers[_i]))
         return;
-    build_source("#line 7 \"table.y\"\nint unused(void) { int x; }\n"
-                 "#line 1 \"/usr/include/stdio.h\"\nint unused_too(void) { int x; }\n");
+    build_source("#line 7 \"table.y\"\nvoid unused(void) { int x; }\n"
+                 "#line 1 \"/usr/include/stdio.h\"\nvoid unused_too(void) { int x; }\n");
     assert_built();
     ck_assert_ptr_nonnull(strstr(build.log, "table.y:7:"));
 }

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include <signal.h>
 
+#include "grading/fault.h"
+#include "grading/worlds.h"
 #include "tests/run.h"
 
 static void observe_file(struct subject *s)
@@ -26,7 +28,8 @@ static const struct {
     {RIGHT, NULL},
     {PROBE("printf(\"PASS\\n\"); fflush(stdout); return x * x;"), NULL},
     {PROBE("return x * x - 1;"), "the answer"},
-    {PROBE("(void)x;"), "perhaps: assignment/data_parallel.c:"}, /* no return */
+    {PROBE("(void)x;"),
+     "assignment/data_parallel.c does not compile:\nassignment/data_parallel.c:"},
     {PROBE("exit(0);"), "exited with status 0 before everything was observed"},
     {PROBE("_exit(0);"), "exited with status 0 before everything was observed"},
     {PROBE("puts(\"PASS\"); _exit(x);"), "exited with status 7 before"},
@@ -208,6 +211,25 @@ START_TEST(only_a_regular_file_is_looked_at)
 }
 END_TEST
 
+/* Before student code runs, whatever happens is the machine's doing. */
+START_TEST(a_subject_that_cannot_begin_is_the_machines_fault)
+{
+    volatile bool interrupted = false;
+    struct worlds worlds = {
+        .criterion = &criterion_t_probe,
+        .executable = "/bin/false",
+        .device = "cpu",
+        .plugin = "",
+        .library = "",
+        .folder = temporary,
+        .timeout_s = 10,
+        .isolation = "process",
+        .sanitizer = "",
+    };
+    worlds_observe(&worlds, &interrupted);
+}
+END_TEST
+
 static Suite *verdicts_suite(void)
 {
     Suite *suite = suite_create("verdicts");
@@ -223,6 +245,7 @@ static Suite *verdicts_suite(void)
     tcase_add_loop_test(tests, what_never_ends_is_a_timeout, 0, sizeof endless / sizeof endless[0]);
     tcase_add_test(tests, a_daemon_is_gone_afterwards);
     tcase_add_loop_test(tests, only_a_regular_file_is_looked_at, 0, 3);
+    tcase_add_exit_test(tests, a_subject_that_cannot_begin_is_the_machines_fault, EXIT_FAULT);
     suite_add_tcase(suite, tests);
     return suite;
 }
