@@ -18,6 +18,10 @@ PYTHON ?= $(or $(wildcard /usr/bin/python3),python3)
 comma := ,
 say = $(if $(V),,@printf '  %-5s %s\n' $1 $@ &&)
 
+ifeq ($(filter release asan tsan clang posix fuzz,$(VARIANT)),)
+$(error VARIANT=$(VARIANT): must be release, asan, tsan, clang, posix or fuzz)
+endif
+
 ifneq ($(filter clang fuzz,$(VARIANT)),)
 CC := clang
 else ifeq ($(origin CC),default)

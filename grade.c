@@ -151,6 +151,14 @@ static int end_interrupted(struct grade *grade)
     return say_interrupted();
 }
 
+/* printed - returns: the exit status, if all that was printed could be */
+static int printed(int status)
+{
+    if (fflush(stdout) != 0 || ferror(stdout))
+        fault("cannot write to standard output: %s", strerror(errno));
+    return status;
+}
+
 static int end_complete(struct grade *grade, const char *output)
 {
     struct score score = score_of(&grade->run);
@@ -162,7 +170,7 @@ static int end_complete(struct grade *grade, const char *output)
     if (grade->report.broken)
         end_in_fault(grade, grade->report.broken);
     summary_end(&grade->summary, &grade->run, output);
-    return score_status(&score);
+    return printed(score_status(&score));
 }
 
 static int run_and_report(struct grade *grade, const char *output)
@@ -214,7 +222,11 @@ static int grade_submission(const struct options *options, char **argv)
         release(&grade);
         return status;
     }
-    if (report_open(&grade.report, options->output, &problem) < 0) {
+    if (submission_includes(options->submission, grade.home, options->output)) {
+        status = usage_error(
+            "", format_or_fault("--output %s: is part of the submission", options->output));
+        submission_free(&submission);
+    } else if (report_open(&grade.report, options->output, &problem) < 0) {
         status = usage_error("", problem);
         submission_free(&submission);
     } else {
@@ -233,12 +245,17 @@ static char *why_not_debugged(struct grade *grade, const struct options *options
 {
     struct gpus gpus;
     if (!debugger)
-        return format_or_fault("no debugger is found: install gdb (on macOS lldb comes with "
-                               "xcode-select --install)");
+        return format_or_fault("--debug: no debugger is found: install gdb (on macOS lldb comes "
+                               "with xcode-select --install)");
     choose_device(grade, options, &gpus);
-    return gpus_measurable(&gpus, grade->run.device, options->debugged)
-               ? NULL
-               : gpus_block(&gpus, grade->run.device, options->debugged);
+    if (gpus_measurable(&gpus, grade->run.device, options->debugged))
+        return NULL;
+    char *block = gpus_block(&gpus, grade->run.device, options->debugged);
+    char *why = block ? format_or_fault("--debug %s: %s (--device sim has two)",
+                                        options->debugged->id, block)
+                      : NULL;
+    free(block);
+    return why;
 }
 
 static int debug_submission(const struct options *options, char **argv)
@@ -247,8 +264,8 @@ static int debug_submission(const struct options *options, char **argv)
     struct submission submission;
     const char *debugger = debug_find();
     char *why_not = why_not_debugged(&grade, options, debugger);
-    int status = why_not ? usage_error("--debug: ", why_not)
-                         : read_submission(&grade, options, argv, &submission);
+    int status =
+        why_not ? usage_error("", why_not) : read_submission(&grade, options, argv, &submission);
     if (!status) {
         interrupt_watch();
         prepare_run(&grade, options, &submission);
@@ -261,14 +278,6 @@ static int debug_submission(const struct options *options, char **argv)
     return status;
 }
 
-/* printed - returns: the exit status of a command that only prints */
-static int printed(void)
-{
-    if (fflush(stdout) != 0 || ferror(stdout))
-        fault("cannot write to standard output: %s", strerror(errno));
-    return 0;
-}
-
 static int command_main(int argc, char **argv)
 {
     struct options options;
@@ -279,13 +288,13 @@ static int command_main(int argc, char **argv)
     switch (options.action) {
     case ACTION_HELP:
         options_help(stdout);
-        return printed();
+        return printed(0);
     case ACTION_LIST:
         options_list(stdout, &options);
-        return printed();
+        return printed(0);
     case ACTION_VERSION:
         puts("grade " GRADE_VERSION);
-        return printed();
+        return printed(0);
     case ACTION_DEBUG:
         return debug_submission(&options, argv);
     case ACTION_GRADE:

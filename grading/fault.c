@@ -13,7 +13,7 @@ void fault(const char *format, ...)
     va_list arguments;
     va_start(arguments, format);
     fflush(stdout);
-    fputs("grade: a fault of this machine, not of the submission: ", stderr);
+    fputs(FAULT_PREFIX, stderr);
     vfprintf(stderr, format, arguments);
     fputc('\n', stderr);
     va_end(arguments);

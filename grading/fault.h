@@ -10,6 +10,9 @@
 /* Exit statuses besides 0, 1 and 2. source: sysexits.h */
 enum { EXIT_USAGE = 64, EXIT_FAULT = 70 };
 
+/* What comes before the reason on stderr. */
+#define FAULT_PREFIX "grade: a fault of this machine, not of the submission: "
+
 /* fault - end the command because of the machine */
 _Noreturn void fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -26,6 +26,7 @@ void interrupt_watch(void)
     watch(SIGINT);
     watch(SIGTERM);
     watch(SIGHUP);
+    watch(SIGQUIT);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
 }
@@ -37,5 +38,8 @@ int interrupt_signal(void)
 
 const char *interrupt_name(int signal)
 {
-    return signal == SIGINT ? "SIGINT" : signal == SIGTERM ? "SIGTERM" : "SIGHUP";
+    return signal == SIGINT    ? "SIGINT"
+           : signal == SIGTERM ? "SIGTERM"
+           : signal == SIGHUP  ? "SIGHUP"
+                               : "SIGQUIT";
 }

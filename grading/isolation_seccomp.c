@@ -51,7 +51,6 @@ static const char *const refused[] = {
     "pidfd_send_signal",
     "setpriority",
     "ioprio_set",
-    "sched_setscheduler",
     "sched_setparam",
     "sched_setattr",
     "migrate_pages",
@@ -139,6 +138,8 @@ static const struct rule refused_if[] = {
     /* limits and processors of others */
     {"prlimit64", SCMP_CMP(0, SCMP_CMP_NE, 0, 0)},
     {"sched_setaffinity", SCMP_CMP(0, SCMP_CMP_NE, 0, 0)},
+    {"sched_setscheduler", SCMP_CMP(0, SCMP_CMP_NE, 0, 0)},
+    {"sched_setscheduler", SCMP_CMP(1, SCMP_CMP_NE, SCHED_BATCH, 0)}, /* stage workers ask for it */
     /* terminals */
     {"ioctl", IS(1, TIOCSTI)},
     {"ioctl", IS(1, TIOCSCTTY)},

@@ -28,8 +28,8 @@ void judge_diagnose(struct judge *j);
 
 /* The arguments that the role starts with. The log is open in a descriptor: the role may see no
  * folder but its own. Its verdict goes to PROCESS_DATA as JSON: status, and,
- * as the case may be, reason and measurements. It exits with 0 for passed, 1 for failed, 124 for a
- * time-out; anything else, or no verdict, is a fault. */
+ * as the case may be, reason, cause and measurements. It exits with 0 for passed, 1 for failed, 124
+ * for a time-out; anything else, or no verdict, is a fault. */
 enum {
     CRITERION_EXECUTABLE = 1,
     CRITERION_ID,

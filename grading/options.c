@@ -72,6 +72,8 @@ static int take_choice(struct parser *parser, const char *value, const char *con
 static int take_device(struct parser *parser, const char *value)
 {
     static const char *const choices[] = {"auto", "cpu", "cuda", "sim", NULL};
+    if (strcmp(value, "gpu") == 0) /* cpu is closer in letters alone */
+        return refuse(parser, value, "must be auto, cpu, cuda or sim", "cuda");
     return take_choice(parser, value, choices, &parser->options->device);
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -169,18 +170,34 @@ static void kill_all_of(const struct process *process)
     kill(process->pid, SIGKILL);
 }
 
-/* It has ended or been killed: nothing of it may survive, and what it wrote is read to the end. Its
- * group is killed before it is reaped, while the number cannot mean another. */
-static void finish(struct processes *all, struct process *process)
+static bool has_used_up(const struct process *process, const struct rusage *usage)
 {
-    kill_all_of(process);
-    while (waitpid(process->pid, &process->wait_status, 0) < 0 && errno == EINTR)
+    const struct timeval *user = &usage->ru_utime, *system = &usage->ru_stime;
+    double seconds =
+        (double)(user->tv_sec + system->tv_sec) + 1e-6 * (double)(user->tv_usec + system->tv_usec);
+    return process->limits.cpu_s && seconds > (double)process->limits.cpu_s - 0.1;
+}
+
+/* Reap it, and tell whose doing its end was. */
+static void reap(struct process *process)
+{
+    struct rusage usage = {0};
+    while (wait4(process->pid, &process->wait_status, 0, &usage) < 0 && errno == EINTR)
         ;
     process->seconds = seconds_now() - process->started;
     bool was_killed =
         WIFSIGNALED(process->wait_status) && WTERMSIG(process->wait_status) == SIGKILL;
     process->stopped = process->killed && process->hurried && was_killed;
-    process->late = process->warned || (process->killed && !process->hurried && was_killed);
+    process->late = process->warned || (process->killed && !process->hurried && was_killed) ||
+                    (WIFSIGNALED(process->wait_status) && has_used_up(process, &usage));
+}
+
+/* It has ended or been killed: nothing of it may survive, and what it wrote is read to the end. Its
+ * group is killed before it is reaped, while the number cannot mean another. */
+static void finish(struct processes *all, struct process *process)
+{
+    kill_all_of(process);
+    reap(process);
     struct process **link = &all->first;
     while (*link != process)
         link = &(*link)->next;

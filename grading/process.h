@@ -54,7 +54,7 @@ struct process {
     struct capture output, data;
     int start_error; /* an errno if it never began to run */
     int wait_status; /* as waitpid gave it */
-    bool late;       /* its time was over before it ended: warned or killed */
+    bool late;       /* its time was over before it ended: warned or killed, or the CPU's */
     bool stopped;    /* killed by processes_stop or process_hurry */
     double started, seconds;
 

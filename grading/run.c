@@ -19,7 +19,7 @@
 
 /* A criterion process ends its subjects at the time-out and has then only to judge. One that is not
  * done so much later hangs. */
-enum { JUDGING_SECONDS = 120, STOPPING_SECONDS = 1, FILES = 3 };
+enum { JUDGING_SECONDS = 120, STOPPING_SECONDS = 1 };
 enum { VERDICT_BYTES = 16 << 20, FOLDER_BYTES = 128 << 20 };
 
 enum progress { WAITING, READY, RUNNING, DONE };
@@ -40,8 +40,8 @@ struct execution {
     void *context;
     struct processes *all;
     enum isolation_level isolation;
-    struct build builds[FILES]; /* those with libraries are in use */
-    struct trial *trials;       /* one for each of the run's results */
+    struct build builds[SUBMISSION_FILES]; /* those with libraries are in use */
+    struct trial *trials;                  /* one for each of the run's results */
     char *fault;
 };
 
@@ -114,9 +114,12 @@ static void no_verdict(struct trial *trial)
     }
     char *output = capture_text(&process->output);
     output[strcspn(output, "\n")] = '\0';
-    execution_fault(trial->execution, "criterion %s %s (exit status %d)%s%s", id,
-                    process->late ? "hangs" : "gave no verdict", exit_code(process),
-                    *output ? ": " : "", output);
+    if (strncmp(output, FAULT_PREFIX, strlen(FAULT_PREFIX)) == 0)
+        execution_fault(trial->execution, "criterion %s: %s", id, output + strlen(FAULT_PREFIX));
+    else
+        execution_fault(trial->execution, "criterion %s %s (exit status %d)%s%s", id,
+                        process->late ? "hangs" : "gave no verdict", exit_code(process),
+                        *output ? ": " : "", output);
     free(output);
 }
 
@@ -331,7 +334,7 @@ static bool is_same(const char *a, const char *b)
 /* The library that a criterion needs, among those of the build of its file. */
 static struct library *library_for(struct execution *execution, const struct criterion *criterion)
 {
-    for (int i = 0; i < FILES; i++) {
+    for (int i = 0; i < SUBMISSION_FILES; i++) {
         struct build *build = &execution->builds[i];
         if (strcmp(build->file, criterion->file) != 0)
             continue;
@@ -349,7 +352,7 @@ static struct library *library_for(struct execution *execution, const struct cri
 static void plan_builds(struct execution *execution)
 {
     struct run *run = execution->run;
-    for (int i = 0; i < FILES; i++)
+    for (int i = 0; i < SUBMISSION_FILES; i++)
         execution->builds[i] = (struct build){
             .home = run->home,
             .source = run->sources[i],
@@ -377,7 +380,7 @@ static void plan_builds(struct execution *execution)
 
 static void start_builds(struct execution *execution)
 {
-    for (int i = 0; i < FILES && !execution->fault; i++) {
+    for (int i = 0; i < SUBMISSION_FILES && !execution->fault; i++) {
         struct build *build = &execution->builds[i];
         if (build->library_count == 0)
             continue;
@@ -392,7 +395,7 @@ static void start_builds(struct execution *execution)
 /* Nothing runs any more: what has no result by now would never have one. */
 static void check_all_done(struct execution *execution)
 {
-    for (int i = 0; i < FILES; i++)
+    for (int i = 0; i < SUBMISSION_FILES; i++)
         if (execution->builds[i].fault)
             execution_fault(execution, "%s", execution->builds[i].fault);
     for (int i = 0; i < execution->run->count; i++)
@@ -403,7 +406,7 @@ static void check_all_done(struct execution *execution)
 
 static void release(struct execution *execution)
 {
-    for (int i = 0; i < FILES; i++) {
+    for (int i = 0; i < SUBMISSION_FILES; i++) {
         free((char *)execution->builds[i].folder);
         build_close(&execution->builds[i]);
     }

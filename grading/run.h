@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "criteria/criterion.h"
+#include "grading/submission.h"
 
 enum status { STATUS_PENDING, STATUS_PASSED, STATUS_FAILED, STATUS_TIMEOUT, STATUS_BLOCKED };
 
@@ -26,10 +27,10 @@ struct result {
 };
 
 struct run {
-    const char *home;       /* the checkout that holds runtime/, assignment/ and build/ */
-    const char *sources[3]; /* private copies of data_parallel.c, pipeline.c, finetune.c */
-    const char *folder;     /* private folder for this run's builds and processes */
-    const char *device;     /* "cpu", "cuda" or "sim" */
+    const char *home; /* the checkout that holds runtime/, assignment/ and build/ */
+    const char *sources[SUBMISSION_FILES]; /* private copies, as submission_names names them */
+    const char *folder;                    /* private folder for this run's builds and processes */
+    const char *device;                    /* "cpu", "cuda" or "sim" */
     uint64_t seed;
     const char *sanitizer; /* for the student files: "" or NULL, "address" or "thread" */
     double timeout_s;      /* per criterion */

@@ -167,8 +167,10 @@ static int read_folder(int folder, const char *path, bool follow, struct submiss
         length--;
     int inner = openat(folder, "assignment",
                        O_RDONLY | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
-    if (inner < 0 && (errno == ELOOP || errno == ENOTDIR))
-        return submission_refuse(problem, "%.*s/assignment: is not a folder", length, path);
+    if (inner < 0 && errno != ENOENT)
+        return submission_refuse(problem, "%.*s/assignment: %s", length, path,
+                                 errno == ELOOP || errno == ENOTDIR ? "is not a folder"
+                                                                    : strerror(errno));
     char *shown = format_or_fault("%.*s%s", length, path, inner < 0 ? "" : "/assignment");
     int result = read_files_in(inner < 0 ? folder : inner, shown, follow, submission, problem);
     free(shown);
@@ -226,6 +228,27 @@ void submission_write(const struct submission *submission, const char *folder,
         write_file(paths[i], &submission->files[i]);
     }
     free(inner);
+}
+
+/* same_file - whether both paths lead to one file that exists */
+static bool same_file(const char *a, const char *b)
+{
+    struct stat first, second;
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
+bool submission_includes(const char *path, const char *home, const char *file)
+{
+    const char *from = path ? path : home;
+    bool found = same_file(from, file);
+    for (int i = 0; i < 2 * SUBMISSION_FILES && !found; i++) {
+        char *source = format_or_fault("%s/%s%s", from, i < SUBMISSION_FILES ? "" : "assignment/",
+                                       submission_names[i % SUBMISSION_FILES]);
+        found = same_file(source, file);
+        free(source);
+    }
+    return found;
 }
 
 void submission_free(struct submission *submission)

@@ -4,6 +4,7 @@
  *
  * Nothing else of a submission is ever read, and nothing of it is written anywhere but into the
  * run's private folder. */
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { SUBMISSION_FILES = 3, SUBMISSION_FILE_MAX = 1 << 20 };
@@ -26,6 +27,10 @@ struct submission {
  */
 int submission_read(const char *path, const char *home, struct submission *submission,
                     char **problem);
+
+/* submission_includes - whether `file` is the submission at `path`, or one of the files in it that
+ * submission_read reads; `path` and `home` as there */
+bool submission_includes(const char *path, const char *home, const char *file);
 
 /* submission_write - put the files into a new folder assignment/ inside `folder`
  * paths: set to where they are (owns: the caller). errors: ends the command as a fault */

@@ -210,6 +210,16 @@ static int read_members(zip_t *archive, const char *path, struct submission *sub
     return result < 0 ? result : check_complete(archive, path, submission, problem);
 }
 
+/* no_archive - what a file is that is no archive: an upload that broke off, perhaps */
+static const char *no_archive(int fd)
+{
+    char start[2];
+    ssize_t n = pread(fd, start, sizeof start, 0);
+    return n == 0                                  ? "empty"
+           : n == 2 && memcmp(start, "PK", 2) == 0 ? "damaged: a zip file that ends too early"
+                                                   : "neither a folder nor a zip file";
+}
+
 int submission_read_zip(int fd, const char *path, struct submission *submission, char **problem)
 {
     int code;
@@ -220,8 +230,9 @@ int submission_read_zip(int fd, const char *path, struct submission *submission,
     }
     zip_t *archive = zip_fdopen(fd, 0, &code);
     if (!archive) {
+        int result = submission_refuse(problem, "%s: is %s", path, no_archive(fd));
         close(fd);
-        return submission_refuse(problem, "%s: is neither a folder nor a zip file", path);
+        return result;
     }
     int result = read_members(archive, path, submission, problem);
     zip_discard(archive);

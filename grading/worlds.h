@@ -65,7 +65,8 @@ int worlds_outcome(const struct worlds *worlds, const char **reason);
 /* inhabitant_began - whether student code can have run in it */
 bool inhabitant_began(const struct inhabitant *subject);
 
-/* inhabitant_end - "exited with status 0", "killed by SIGSEGV", ... owns: borrowed from the scope
+/* inhabitant_end - "exited with status 0", "was killed by SIGSEGV", ... owns: borrowed from the
+ * scope
  */
 const char *inhabitant_end(const struct inhabitant *subject);
 

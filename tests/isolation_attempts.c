@@ -261,6 +261,16 @@ ATTEMPT(slow_others_down)
     return setpriority(PRIO_PROCESS, (id_t)getppid(), 0) == 0;
 }
 
+ATTEMPT(reschedule_others)
+{
+    return sched_setscheduler(getppid(), SCHED_BATCH, &(struct sched_param){0}) == 0;
+}
+
+ATTEMPT(step_back_itself)
+{
+    return sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0}) == 0;
+}
+
 ATTEMPT(see_a_network)
 {
     char line[512];

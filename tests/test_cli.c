@@ -185,6 +185,27 @@ START_TEST(test_grade)
 }
 END_TEST
 
+START_TEST(test_a_score_that_cannot_be_written)
+{
+    const char *command[] = {"sh", "-c", "exec \"$0\" --only lora -q >/dev/full", executable, NULL};
+    if (access("/dev/full", W_OK) < 0)
+        return;
+    ck_assert_int_eq(run(command), EXIT_FAULT);
+    ck_assert_ptr_nonnull(strstr(outcome.err, "standard output: No space left on device\n"));
+}
+END_TEST
+
+START_TEST(test_a_report_that_would_replace_the_submission)
+{
+    write_submission("pipeline.c", "clock_cycles", "");
+    const char *command[] = {
+        executable, "--submission", "sub", "--output", "sub/assignment/pipeline.c", NULL};
+    ck_assert_int_eq(run(command), EXIT_USAGE);
+    ck_assert_str_eq(outcome.err,
+                     "grade: --output sub/assignment/pipeline.c: is part of the submission\n");
+}
+END_TEST
+
 START_TEST(test_starter)
 {
     char statuses[64];
@@ -296,7 +317,7 @@ END_TEST
 
 /* ---- interruption and faults ---- */
 
-static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 /* The report in ./report says that the criterion has finished. */
 static bool has_passed(const char *id)
@@ -397,6 +418,8 @@ int main(void)
                         sizeof answers / sizeof *answers);
     tcase_add_loop_test(test, test_grade, 0, sizeof grades / sizeof *grades);
     tcase_add_test(test, test_starter);
+    tcase_add_test(test, test_a_score_that_cannot_be_written);
+    tcase_add_test(test, test_a_report_that_would_replace_the_submission);
     tcase_add_test(test, test_report_is_not_the_students);
     tcase_add_test(test, test_report_facts);
     tcase_add_test(test, test_cuda_without_gpus);

@@ -25,7 +25,7 @@ static const struct {
     const char *arguments[ARGUMENTS];
     const char *said[3];
 } wrong[] = {
-    {{"--device", "gpu"}, {"--device 'gpu'", "auto, cpu, cuda or sim", "did you mean cpu?"}},
+    {{"--device", "gpu"}, {"--device 'gpu'", "auto, cpu, cuda or sim", "did you mean cuda?"}},
     {{"--device="}, {"--device ''", "auto, cpu, cuda or sim"}},
     {{"--device", "sim", "--sim-profile", "nvlink"},
      {"--sim-profile 'nvlink'", "v100-nvlink or v100-pcie"}},

@@ -253,6 +253,17 @@ START_TEST(a_child_is_killed_when_its_time_is_over)
 }
 END_TEST
 
+START_TEST(a_child_that_has_used_up_its_processor_time_is_late)
+{
+    struct process child = script("while :; do :; done");
+    child.limits.cpu_s = 1;
+    run(&child);
+    ck_assert(child.late);
+    ck_assert_int_eq(WTERMSIG(child.wait_status), SIGXCPU);
+    process_close(&child);
+}
+END_TEST
+
 START_TEST(a_warned_child_may_end_by_itself)
 {
     struct process child = script("trap 'echo told; exit 5' XCPU; while :; do :; done");
@@ -425,6 +436,7 @@ static Suite *process_suite(void)
     tcase_add_loop_test(tests, head_and_tail_are_right_whatever_the_pieces, 0, 8);
     tcase_add_test(tests, what_fits_is_kept_whole);
     tcase_add_test(tests, a_child_is_killed_when_its_time_is_over);
+    tcase_add_test(tests, a_child_that_has_used_up_its_processor_time_is_late);
     tcase_add_test(tests, a_warned_child_may_end_by_itself);
     tcase_add_test(tests, a_warned_child_that_goes_on_is_killed);
     tcase_add_loop_test(tests, what_a_child_left_behind_is_killed, 0, 4);

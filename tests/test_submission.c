@@ -162,7 +162,8 @@ static const struct {
     {"/dev/null", "is a device"},
     {"fifo", "is a named pipe"},
     {"empty", "missing: data_parallel.c, pipeline.c, finetune.c"},
-    {"empty.zip", "neither a folder nor a zip file"},
+    {"empty.zip", "empty.zip: is empty"},
+    {"cut.zip", "cut.zip: is damaged: a zip file that ends too early"},
     {"\x1B[31mred", "red: no such folder"},
 };
 
@@ -172,6 +173,7 @@ START_TEST(test_bad_path)
     mkdir("empty", 0777);
     mkfifo("fifo", 0666);
     write_bytes("empty.zip", "", 0);
+    write_bytes("cut.zip", "PK\3\4\24\0", 6);
     expect_refused(bad_paths[_i].path, bad_paths[_i].said, "");
 }
 END_TEST
