@@ -129,11 +129,6 @@ double sim_gemm_seconds(int64_t m, int64_t n, int64_t k, size_t element)
                   scaled(elements * (double)element) / memory_bandwidth);
 }
 
-double sim_fill_seconds(size_t bytes)
-{
-    return scaled((double)bytes) / memory_bandwidth;
-}
-
 double sim_device_copy_seconds(size_t bytes)
 {
     return 2 * scaled((double)bytes) / memory_bandwidth;
