@@ -107,9 +107,9 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-double sim_kernel_seconds(double bytes, double flops)
+double sim_kernel_seconds(double bytes)
 {
-    return larger(scaled(bytes) / memory_bandwidth, scaled(flops) / flops_single);
+    return scaled(bytes) / memory_bandwidth;
 }
 
 static int64_t tiles(int64_t size)
