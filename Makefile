@@ -155,6 +155,13 @@ $B/tests/faults.so: $B/tests/faults/interpose.o
 $B/tests/faults/%.o: CFLAGS_EXTRA := -fPIC
 $B/tests/test_faults: | $B/tests/faults.so
 
+# What the GPUs' test loads in place of the machine's CUDA driver.
+ifeq ($(UNAME),Linux)
+$B/tests/libcuda.so.1: $B/tests/faults/driver.o
+	$(call say,LINK)$(CC) $(SANITIZE) -shared -Wl,-soname,libcuda.so.1 -o $@ $^
+$B/tests/test_gpus: | $B/tests/libcuda.so.1
+endif
+
 # Fuzz targets: each a program with libFuzzer, and all of them in the test that replays the corpora.
 FUZZ_TARGETS := $(patsubst %.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ ?= $(FUZZ_TARGETS:tests/fuzz/fuzz_%=%)

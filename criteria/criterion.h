@@ -161,7 +161,6 @@ void judge_measured(struct judge *j, const char *key, json_t *value);
  * expect_true    a number that is not 0; `what` is then a whole sentence, the complaint
  * expect_number  within the same tolerance rule
  * expect_raised  an error of this type was recorded; type or message NULL: any
- * expect_no_error  it was recorded that there was none
  * expect_tensor  the rule of expect_close, for a tensor that the judge got by itself; not NULL */
 bool expect_close(struct judge *j, const struct observations *o, const char *key,
                   const struct tensor *expected, double rtol, double atol, const char *what, ...)
@@ -182,8 +181,6 @@ bool expect_number(struct judge *j, const struct observations *o, const char *ke
 bool expect_raised(struct judge *j, const struct observations *o, const char *key, const char *type,
                    const char *message, const char *what, ...)
     __attribute__((format(printf, 6, 7)));
-bool expect_no_error(struct judge *j, const struct observations *o, const char *key,
-                     const char *what, ...) __attribute__((format(printf, 4, 5)));
 bool expect_tensor(struct judge *j, const struct tensor *got, const struct tensor *expected,
                    double rtol, double atol, const char *what, ...)
     __attribute__((format(printf, 6, 7)));

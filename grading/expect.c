@@ -193,13 +193,3 @@ bool expect_raised(struct judge *j, const struct observations *o, const char *ke
            fail(j, a, "raised %s with the message \"%s\", expected \"%s\"", got_type, got_message,
                 message);
 }
-
-bool expect_no_error(struct judge *j, const struct observations *o, const char *key,
-                     const char *what, ...)
-{
-    ABOUT(a);
-    const char *type, *message;
-    if (!observed_error(o, key, &type, &message))
-        return fail_absent(j, &a);
-    return !*type || fail(j, a, "raised %s: %s", type, message);
-}

@@ -18,6 +18,7 @@ enum { PROBE_MS = 30 * 1000, GPUS_NEEDED = 2 };
  * wanted for them. source: CUDA driver API */
 struct driver {
     int (*init)(unsigned flags);
+    int (*error_name)(int error, const char **name);
     int (*count)(int *count);
     int (*get)(int *device, int index);
     int (*name)(char *name, int length, int device);
@@ -30,11 +31,25 @@ static bool driver_open(struct driver *driver)
     if (!library)
         return false;
     driver->init = (__typeof__(driver->init))dlsym(library, "cuInit");
+    driver->error_name = (__typeof__(driver->error_name))dlsym(library, "cuGetErrorName");
     driver->count = (__typeof__(driver->count))dlsym(library, "cuDeviceGetCount");
     driver->get = (__typeof__(driver->get))dlsym(library, "cuDeviceGet");
     driver->name = (__typeof__(driver->name))dlsym(library, "cuDeviceGetName");
     driver->version = (__typeof__(driver->version))dlsym(library, "cuDriverGetVersion");
-    return driver->init && driver->count && driver->get && driver->name && driver->version;
+    return driver->init && driver->error_name && driver->count && driver->get && driver->name &&
+           driver->version;
+}
+
+static void explain(struct gpus *gpus, const struct driver *driver, int code)
+{
+    enum { NO_DEVICE = 100 };
+    const char *name;
+    if (code == NO_DEVICE)
+        snprintf(gpus->reason, sizeof gpus->reason, "no GPU is visible to the CUDA driver");
+    else if (driver->error_name(code, &name) == 0)
+        snprintf(gpus->reason, sizeof gpus->reason, "the CUDA driver gives %s", name);
+    else
+        snprintf(gpus->reason, sizeof gpus->reason, "the CUDA driver gives error %d", code);
 }
 
 static void ask_driver(struct gpus *gpus)
@@ -46,7 +61,7 @@ static void ask_driver(struct gpus *gpus)
         return;
     }
     if ((code = driver.init(0)) != 0 || (code = driver.count(&count)) != 0) {
-        snprintf(gpus->reason, sizeof gpus->reason, "the CUDA driver gives error %d", code);
+        explain(gpus, &driver, code);
         return;
     }
     for (int i = 0; i < count && i < GPUS_MAX; i++) {

@@ -145,12 +145,15 @@ static bool unseal(const char *place, unsigned long flags)
 
 /* ---- devices: a handful ---- */
 
+/* As many GPUs as gpus.h knows. */
 static const char *const devices[] = {
     "/dev/null",        "/dev/zero",           "/dev/full",       "/dev/random",
     "/dev/urandom",     "/dev/nvidiactl",      "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
-    "/dev/nvidia-caps", "/dev/nvidia0",        "/dev/nvidia1",    "/dev/nvidia2",
-    "/dev/nvidia3",     "/dev/nvidia4",        "/dev/nvidia5",    "/dev/nvidia6",
-    "/dev/nvidia7",     "/dev/nvidia-modeset",
+    "/dev/nvidia-caps", "/dev/nvidia-modeset", "/dev/nvidia0",    "/dev/nvidia1",
+    "/dev/nvidia2",     "/dev/nvidia3",        "/dev/nvidia4",    "/dev/nvidia5",
+    "/dev/nvidia6",     "/dev/nvidia7",        "/dev/nvidia8",    "/dev/nvidia9",
+    "/dev/nvidia10",    "/dev/nvidia11",       "/dev/nvidia12",   "/dev/nvidia13",
+    "/dev/nvidia14",    "/dev/nvidia15",
 };
 enum {
     DEVICES = sizeof devices / sizeof devices[0],

@@ -295,7 +295,7 @@ void processes_wait(struct processes *all)
     }
 }
 
-void process_hurry(struct process *process, double seconds)
+static void hurry(struct process *process, double seconds)
 {
     double deadline = seconds_now() + seconds;
     if (deadline >= process->deadline)
@@ -307,7 +307,7 @@ void process_hurry(struct process *process, double seconds)
 void processes_hurry(struct processes *all, double seconds)
 {
     for (struct process *p = all->first; p; p = p->next)
-        process_hurry(p, seconds);
+        hurry(p, seconds);
 }
 
 void processes_allow(struct processes *all, double seconds)
@@ -323,7 +323,7 @@ void processes_stop(struct processes *all)
         p->ended = NULL;
         if (p->limits.late_signal == SIGTERM)
             kill(p->pid, SIGTERM);
-        process_hurry(p, p->limits.late_signal == SIGTERM ? p->limits.grace_s : 0);
+        hurry(p, p->limits.late_signal == SIGTERM ? p->limits.grace_s : 0);
     }
     while (all->first)
         processes_wait(all);

@@ -55,7 +55,7 @@ struct process {
     int start_error; /* an errno if it never began to run */
     int wait_status; /* as waitpid gave it */
     bool late;       /* its time was over before it ended: warned or killed, or the CPU's */
-    bool stopped;    /* killed by processes_stop or process_hurry */
+    bool stopped;    /* killed by processes_stop or processes_hurry */
     double started, seconds;
 
     /* process.c's own */
@@ -87,9 +87,8 @@ int processes_running(const struct processes *all);
  */
 void processes_wait(struct processes *all);
 
-/* process_hurry - let it have no more than so many seconds from now; then it is killed as `stopped`
- */
-void process_hurry(struct process *process, double seconds);
+/* processes_hurry - let them have no more than so many seconds from now; then they are killed as
+ * `stopped` */
 void processes_hurry(struct processes *all, double seconds);
 
 /* processes_allow - give all that run so many seconds from now, and so the same deadline */

@@ -17,7 +17,6 @@ struct score score_of(const struct run *run)
         score.passed += status == STATUS_PASSED;
         score.failed += status == STATUS_FAILED || status == STATUS_TIMEOUT;
         score.blocked += status == STATUS_BLOCKED;
-        score.pending += status == STATUS_PENDING;
     }
     return score;
 }

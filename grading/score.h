@@ -6,7 +6,7 @@
 /* score - over the selected criteria of a run; blocked_points are part of possible */
 struct score {
     int earned, possible, blocked_points;
-    int passed, failed, blocked, pending; /* criteria; a time-out counts as failed */
+    int passed, failed, blocked; /* criteria; a time-out counts as failed */
 };
 
 /* score_earned - all of a criterion's points if it passed, else none */

@@ -11,8 +11,6 @@ enum { DIST_ID_BYTES = 128, DIST_IDENTITY_BYTES = 128 };
 /* How the ranks of a group exchange the memory of devices. A fence is a point in a device's work:
  * of what was asked of it so far, and then the end of a collective that began there. */
 struct dist_backend {
-    const char *name;
-
     /* available - whether its library is here. returns: NULL, or what is missing
      * version - of that library, as it numbers them; 0 if there is none */
     const char *(*available)(void);

@@ -44,13 +44,13 @@ static inline void add(cudaStream_t stream, float *x, float k)
     float *view = sim_device_pointer(stream, x);
     for (int i = 0; i < N && sim_launch_ready(stream); i++)
         view[i] += k;
-    sim_launch_end(stream, 2.0 * BYTES, N);
+    sim_launch_end(stream, 2.0 * BYTES);
 }
 
 /* A kernel that takes so long. */
 static inline void busy(cudaStream_t stream, double milliseconds)
 {
     ck_assert(sim_launch_begin(stream, "busy"));
-    sim_launch_end(stream, milliseconds * bytes_per_ms, 0);
+    sim_launch_end(stream, milliseconds * bytes_per_ms);
 }
 #endif

@@ -2,6 +2,7 @@
 #include "grading/gpus.h"
 
 #include <check.h>
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -75,6 +76,32 @@ START_TEST(test_probe)
 }
 END_TEST
 
+static const struct {
+    const char *code, *reason;
+} driver_errors[] = {
+    {"100", "no GPU is visible to the CUDA driver"},
+    {"999", "the CUDA driver gives CUDA_ERROR_UNKNOWN"},
+    {"12345", "the CUDA driver gives error 12345"},
+};
+
+/* A library that is loaded already is found by its soname, before the machine's own. */
+START_TEST(test_driver_errors)
+{
+    SCOPE;
+    char *home = home_find();
+    const char *path = scope_printf("%s/" BUILD_FOLDER "/tests/libcuda.so.1", home);
+    free(home);
+    if (access(path, R_OK) < 0) /* it is built on Linux */
+        return;
+    ck_assert_msg(dlopen(path, RTLD_NOW | RTLD_LOCAL) != NULL, "%s", dlerror());
+    setenv("DRIVER_ERROR", driver_errors[_i].code, 1);
+    struct gpus gpus;
+    gpus_probe(&gpus);
+    ck_assert_str_eq(gpus.reason, driver_errors[_i].reason);
+    ck_assert_int_eq(gpus.count, 0);
+}
+END_TEST
+
 /* What was built can be loaded, on machines without a driver too. */
 START_TEST(test_cuda_device)
 {
@@ -98,6 +125,7 @@ int main(void)
     tcase_set_timeout(test, 60);
     tcase_add_loop_test(test, test_blocks, 0, sizeof blocks / sizeof *blocks);
     tcase_add_test(test, test_probe);
+    tcase_add_loop_test(test, test_driver_errors, 0, sizeof driver_errors / sizeof *driver_errors);
     tcase_add_test(test, test_cuda_device);
     suite_add_tcase(suite, test);
     return suite_run(suite);

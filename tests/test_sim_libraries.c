@@ -192,8 +192,8 @@ static void rank_main(int rank, ncclUniqueId id, part *part, double *end)
 {
     ncclComm_t comm;
     cudaStream_t stream = stream_new(rank);
-    ck_assert_msg(ncclCommInitRank(&comm, RANKS, id, rank) == ncclSuccess, "rank %d: %s", rank,
-                  ncclGetLastError(NULL));
+    ck_assert_msg(ncclCommInitRankConfig(&comm, RANKS, id, rank, NULL) == ncclSuccess,
+                  "rank %d: %s", rank, ncclGetLastError(NULL));
     part(rank, comm, stream);
     *end = sim_clock();
     ncclCommDestroy(comm);
@@ -294,7 +294,7 @@ START_TEST(shares_are_gathered_scattered_and_broadcast)
 }
 END_TEST
 
-/* Both send first, and more than any buffer between them holds. */
+/* More than any buffer between them holds, there and back. */
 static void exchange(int rank, ncclComm_t comm, cudaStream_t stream)
 {
     float *values = malloc(LARGE * sizeof *values);
@@ -302,17 +302,18 @@ static void exchange(int rank, ncclComm_t comm, cudaStream_t stream)
         values[i] = (float)(i % 1000 + rank);
     void *output = sent(values, LARGE * sizeof *values, stream);
     void *input = sent(values, LARGE * sizeof *values, stream);
-    ck_assert_int_eq(ncclGroupStart(), ncclSuccess);
-    ck_assert_int_eq(ncclSend(input, LARGE, ncclFloat32, 1 - rank, comm, stream), ncclSuccess);
-    ck_assert_int_eq(ncclRecv(output, LARGE, ncclFloat32, 1 - rank, comm, stream), ncclSuccess);
-    ck_assert_msg(ncclGroupEnd() == ncclSuccess, "%s", ncclGetLastError(comm));
+    for (int turn = 0; turn < RANKS; turn++)
+        ck_assert_int_eq(turn == rank
+                             ? ncclSend(input, LARGE, ncclFloat32, 1 - rank, comm, stream)
+                             : ncclRecv(output, LARGE, ncclFloat32, 1 - rank, comm, stream),
+                         ncclSuccess);
     fetch(values, output, LARGE * sizeof *values, stream);
     for (int i = 0; i < LARGE; i++)
         ck_assert_float_eq(values[i], (float)(i % 1000 + 1 - rank));
     free(values);
 }
 
-START_TEST(messages_of_a_group_cross)
+START_TEST(messages_go_there_and_back)
 {
     run_ranks(exchange);
 }
@@ -407,7 +408,6 @@ static void use_wrongly(int rank, ncclComm_t comm, cudaStream_t stream)
     ck_assert_int_eq(ncclAllReduce(x, x, 1, ncclFloat32, ncclSum, comm, other), ncclInvalidUsage);
     ck_assert_int_eq(ncclSend(x, 1, ncclFloat32, rank, comm, stream), ncclInvalidArgument);
     ck_assert_int_eq(ncclAllReduce(x, x, 1, ncclInt32, ncclSum, comm, stream), ncclInvalidArgument);
-    ck_assert_int_eq(ncclGroupEnd(), ncclInvalidUsage);
     ck_assert_int_eq(ncclAllReduce(x, x, 1, ncclFloat32, ncclSum, comm, stream), ncclSuccess);
 }
 
@@ -437,7 +437,7 @@ START_TEST(two_ranks_need_two_devices)
     ncclComm_t comm;
     ck_assert_int_eq(ncclGetUniqueId(&id), ncclSuccess);
     pid_t other = fork();
-    ncclResult_t result = ncclCommInitRank(&comm, 2, id, other == 0);
+    ncclResult_t result = ncclCommInitRankConfig(&comm, 2, id, other == 0, NULL);
     if (other == 0)
         _exit(result == ncclInvalidUsage ? 0 : 1);
     ck_assert_int_eq(result, ncclInvalidUsage);
@@ -460,7 +460,7 @@ static Suite *suite(void)
     tcase_add_loop_test(nccl, reductions_are_those_of_all_ranks, 0,
                         sizeof reductions / sizeof reductions[0]);
     tcase_add_test(nccl, shares_are_gathered_scattered_and_broadcast);
-    tcase_add_test(nccl, messages_of_a_group_cross);
+    tcase_add_test(nccl, messages_go_there_and_back);
     tcase_add_loop_test(nccl, a_collective_ends_for_all_when_the_last_has_come, 0, 2);
     tcase_add_loop_test(nccl, peers_that_leave_disagree_or_stay_away, 0, 3);
     tcase_add_test(nccl, wrong_use_is_refused);

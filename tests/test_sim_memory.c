@@ -91,14 +91,10 @@ START_TEST(values_go_round_by_host_kernel_and_peer)
     OK(cudaSetDevice(0));
     add(streams[0], x[0], 0.5f);
     OK(cudaMemcpyPeerAsync(x[1], 1, x[0], 0, BYTES, streams[0]));
-    OK(cudaMemsetAsync(x[0], 0, BYTES, streams[0]));
     OK(cudaMemcpyAsync(back, x[1], BYTES, cudaMemcpyDefault, streams[1]));
     for (int i = 0; i < N; i++)
         ck_assert_float_eq(back[i], (float)i + 0.5f);
-    OK(cudaMemcpyAsync(back, x[0], BYTES, cudaMemcpyDefault, streams[0]));
-    ck_assert_float_eq(back[N - 1], 0);
     OK(cudaDeviceSynchronize());
-    OK(cudaFreeHost(host));
 }
 END_TEST
 
@@ -137,7 +133,6 @@ START_TEST(a_kernel_reaches_pinned_memory)
     OK(cudaGetLastError());
     ck_assert_float_eq(pinned[N - 1], 2);
     OK(cudaStreamSynchronize(stream));
-    OK(cudaFreeHost(pinned));
 }
 END_TEST
 
@@ -195,15 +190,13 @@ START_TEST(copies_check_both_ends)
 }
 END_TEST
 
-START_TEST(peer_copies_and_fills_name_the_right_device)
+START_TEST(peer_copies_name_the_right_device)
 {
     cudaStream_t streams[] = {stream_new(0), stream_new(1)};
     float *x[] = {memory_new(streams[0]), memory_new(streams[1])};
     FAILS(cudaErrorInvalidValue, cudaMemcpyPeerAsync(x[1], 0, x[0], 0, BYTES, streams[0]));
     expect_message("not memory of device 0 but memory of cuda:1");
     FAILS(cudaErrorInvalidValue, cudaMemcpyPeerAsync(x[1], 1, x[0], 1, BYTES, streams[0]));
-    FAILS(cudaErrorInvalidValue, cudaMemsetAsync(x[1], 0, BYTES, streams[0]));
-    OK(cudaMemsetAsync(x[1], 0, BYTES, streams[1]));
 }
 END_TEST
 
@@ -216,7 +209,6 @@ START_TEST(what_cannot_be_freed)
     OK(cudaFreeAsync(x, streams[0]));
     FAILS(cudaErrorInvalidValue, cudaFreeAsync(x, streams[0]));
     expect_message("was freed");
-    FAILS(cudaErrorInvalidValue, cudaFreeHost(&x));
 }
 END_TEST
 
@@ -242,23 +234,14 @@ END_TEST
 START_TEST(memory_is_limited_and_counted)
 {
     void *memory;
-    cudaMemPool_t pool;
-    uint64_t used;
-    size_t left, total;
+    size_t too_large = (size_t)17 << 30;
     cudaStream_t stream = stream_new(1);
-    OK(cudaDeviceGetDefaultMemPool(&pool, 1));
-    FAILS(cudaErrorMemoryAllocation, cudaMallocAsync(&memory, (size_t)17 << 30, stream));
-    expect_message("out of memory");
     float *x = memory_new(stream);
-    OK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
-    ck_assert_uint_eq(used, BYTES);
-    OK(cudaMemGetInfo(&left, &total));
-    ck_assert_uint_eq(total - left, BYTES);
+    FAILS(cudaErrorMemoryAllocation, cudaMallocAsync(&memory, too_large, stream));
+    expect_message("of whose 17179869184 bytes 1024 are in use");
     OK(cudaFreeAsync(x, stream));
-    OK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
-    ck_assert_uint_eq(used, 0);
-    OK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &used));
-    ck_assert_uint_eq(used, BYTES);
+    FAILS(cudaErrorMemoryAllocation, cudaMallocAsync(&memory, too_large, stream));
+    expect_message("of whose 17179869184 bytes 0 are in use");
 }
 END_TEST
 
@@ -277,7 +260,7 @@ int main(void)
     tcase_add_test(tests, a_kernel_reaches_pinned_memory);
     tcase_add_test(tests, a_launch_needs_its_stream_and_device);
     tcase_add_loop_test(tests, copies_check_both_ends, 0, sizeof copies / sizeof copies[0]);
-    tcase_add_test(tests, peer_copies_and_fills_name_the_right_device);
+    tcase_add_test(tests, peer_copies_name_the_right_device);
     tcase_add_test(tests, what_cannot_be_freed);
     tcase_add_loop_test(tests, memory_in_use_by_another_stream_cannot_be_freed, 0, 2);
     tcase_add_test(tests, memory_is_limited_and_counted);

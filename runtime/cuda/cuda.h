@@ -14,7 +14,7 @@
  * and wait for it, or it for them, by events. The host waits for nothing but values that it reads.
  *
  * Compiled against NVIDIA's headers, or those of runtime/sim/include, which declare what is used
- * here and nothing more. Functions return -1, or NULL, with an error pending. */
+ * here and in the simulation's tests. Functions return -1, or NULL, with an error pending. */
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <pthread.h>

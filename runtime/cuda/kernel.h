@@ -57,7 +57,7 @@ static inline unsigned grid_blocks(int64_t n)
     return
 #define DEVICE_POINTER(stream, pointer) ((pointer) = sim_device_pointer((stream), (pointer)))
 #define LAUNCH(stream, n, kernel, ...) (sim_launch_ready(stream) ? (kernel)(__VA_ARGS__) : (void)0)
-#define LAUNCH_END(stream, bytes) sim_launch_end((stream), (double)(bytes), 0)
+#define LAUNCH_END(stream, bytes) sim_launch_end((stream), (double)(bytes))
 
 #endif
 #endif

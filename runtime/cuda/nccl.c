@@ -335,7 +335,6 @@ static void close_connection(void *connection_)
 }
 
 const struct dist_backend nccl_backend = {
-    .name = "NCCL",
     .available = nccl_available,
     .version = nccl_version,
     .identify = identify,
@@ -350,7 +349,6 @@ const struct dist_backend nccl_backend = {
 #else
 
 const struct dist_backend nccl_backend = {
-    .name = "NCCL",
     .available = nccl_available,
     .version = nccl_version,
     .fence = order_fence,

@@ -1,4 +1,4 @@
-/* sim_copy.c - copies and fills. */
+/* sim_copy.c - copies. */
 #include <string.h>
 
 #include "runtime/sim/sim_internal.h"
@@ -132,19 +132,5 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int f
         (error = device_check(&from_end, from_device)))
         return error;
     copy_run(stream, &to_end, &from_end, bytes);
-    return cudaSuccess;
-}
-
-cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream)
-{
-    struct end end;
-    sim_operation_begin();
-    cudaError_t error = sim_entered(sim_host_costs.launch);
-    if (error || (error = sim_stream_check(stream, "cudaMemsetAsync")) || bytes == 0 ||
-        (error = end_find(&end, "cudaMemsetAsync", memory, bytes)) ||
-        (error = device_check(&end, stream->device)))
-        return error;
-    memset(end.view, value, bytes);
-    sim_operation_end(stream, sim_stream_work(stream, sim_fill_seconds(bytes)));
     return cudaSuccess;
 }

@@ -10,7 +10,7 @@
  *         if (sim_launch_ready(stream))
  *             for (...)
  *                 kernel(out_view, x_view, ...);
- *         sim_launch_end(stream, bytes, flops);
+ *         sim_launch_end(stream, bytes);
  *     }
  *
  * It runs at once, in the calling thread; only its time is virtual. A launch that fails leaves its
@@ -35,8 +35,8 @@ void *sim_device_pointer(cudaStream_t stream, const void *pointer);
 bool sim_launch_ready(cudaStream_t stream);
 
 /* sim_launch_end - charge the stream for the kernel, at the full size (sim_set_scale)
- * bytes: read and written together; flops: floating point operations, 0 if they do not count */
-void sim_launch_end(cudaStream_t stream, double bytes, double flops);
+ * bytes: read and written together */
+void sim_launch_end(cudaStream_t stream, double bytes);
 
 /* ---- for the plugin's entry ---- */
 

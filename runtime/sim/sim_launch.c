@@ -44,7 +44,7 @@ bool sim_launch_ready(cudaStream_t stream)
     return launch.ready;
 }
 
-void sim_launch_end(cudaStream_t stream, double bytes, double flops)
+void sim_launch_end(cudaStream_t stream, double bytes)
 {
-    sim_operation_end(stream, sim_stream_work(stream, sim_kernel_seconds(bytes, flops)));
+    sim_operation_end(stream, sim_stream_work(stream, sim_kernel_seconds(bytes)));
 }

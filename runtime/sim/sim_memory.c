@@ -32,12 +32,12 @@ struct table {
     struct allocation *at;
     int n, capacity;
     uint64_t next; /* address to give out, as an offset in the device's range */
-    size_t used, high;
-    uint64_t release_threshold;
+    size_t used;
 };
 static struct table devices[SIM_DEVICES], pinned;
 
-/* What the calling thread's operation uses. Of more than that the rest is not watched. */
+/* The device memory that the calling thread's operation uses. Of more than that the rest is not
+ * watched. */
 static _Thread_local struct {
     int n;
     uint64_t at[USES_MAX];
@@ -81,7 +81,6 @@ static bool table_add(struct table *table, struct allocation allocation)
     memmove(gap + 1, gap, (size_t)(table->n++ - place) * sizeof *gap);
     *gap = allocation;
     table->used += allocation.bytes;
-    table->high = table->used > table->high ? table->used : table->high;
     return true;
 }
 
@@ -119,8 +118,10 @@ static enum sim_range find(int device, uint64_t address, size_t bytes, void **vi
     if (bytes > found->bytes - offset)
         return SIM_TOO_SHORT;
     *view = found->view + offset;
+    if (owner < 0)
+        return SIM_PINNED_MEMORY;
     note_use(found);
-    return owner < 0 ? SIM_PINNED_MEMORY : SIM_DEVICE_MEMORY;
+    return SIM_DEVICE_MEMORY;
 }
 
 enum sim_range sim_find(int device, const void *address, size_t bytes, void **view)
@@ -140,8 +141,7 @@ void sim_operation_end(cudaStream_t stream, double time)
 {
     pthread_mutex_lock(&sim_lock);
     for (int i = 0; i < uses.n; i++) {
-        int device = sim_address_device(uses.at[i]);
-        struct allocation *used = table_find(device < 0 ? &pinned : &devices[device], uses.at[i]);
+        struct allocation *used = table_find(&devices[sim_address_device(uses.at[i])], uses.at[i]);
         if (used && used->used_until <= time) {
             used->used_until = time;
             used->user = stream;
@@ -266,7 +266,7 @@ cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
     return cudaSuccess;
 }
 
-/* ---- pools: accounting only ---- */
+/* ---- pools ---- */
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
 {
@@ -278,27 +278,11 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
 
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value)
 {
-    struct table *table = (struct table *)pool;
-    if (attribute != cudaMemPoolAttrReleaseThreshold)
-        return sim_fail(cudaErrorInvalidValue, "attribute %d of a pool cannot be set", attribute);
-    pthread_mutex_lock(&sim_lock);
-    memcpy(&table->release_threshold, value, sizeof table->release_threshold);
-    pthread_mutex_unlock(&sim_lock);
-    return cudaSuccess;
-}
-
-cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value)
-{
-    const struct table *table = (struct table *)pool;
-    pthread_mutex_lock(&sim_lock);
-    bool is_high =
-        attribute == cudaMemPoolAttrReservedMemHigh || attribute == cudaMemPoolAttrUsedMemHigh;
-    uint64_t number = is_high ? table->high : table->used;
-    if (attribute == cudaMemPoolAttrReleaseThreshold)
-        number = table->release_threshold;
-    pthread_mutex_unlock(&sim_lock);
-    memcpy(value, &number, sizeof number);
-    return cudaSuccess;
+    (void)pool;
+    (void)value; /* nothing is kept for later, so nothing is released */
+    return attribute == cudaMemPoolAttrReleaseThreshold
+               ? cudaSuccess
+               : sim_fail(cudaErrorInvalidValue, "attribute %d of a pool cannot be set", attribute);
 }
 
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *accesses,
@@ -312,15 +296,6 @@ cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessD
     return sim_has_peer_access()
                ? cudaSuccess
                : sim_fail(cudaErrorInvalidDevice, "this pair of GPUs has no peer access");
-}
-
-cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
-{
-    pthread_mutex_lock(&sim_lock);
-    *free_bytes = sim_gpu.memory_bytes - devices[sim_current_device()].used;
-    pthread_mutex_unlock(&sim_lock);
-    *total = sim_gpu.memory_bytes;
-    return cudaSuccess;
 }
 
 /* ---- pinned host memory ---- */
@@ -344,20 +319,5 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned int flags)
                         bytes);
     }
     *memory = view;
-    return cudaSuccess;
-}
-
-cudaError_t cudaFreeHost(void *memory)
-{
-    const char *wrong = NULL;
-    cudaError_t error = sim_entered(sim_host_costs.call);
-    if (error || !memory)
-        return error;
-    pthread_mutex_lock(&sim_lock);
-    char *view = release(&pinned, memory, NULL, sim_clock(), &wrong);
-    pthread_mutex_unlock(&sim_lock);
-    if (!view)
-        return sim_fail(cudaErrorInvalidValue, "cudaFreeHost of %p: it %s", memory, wrong);
-    free(view);
     return cudaSuccess;
 }

@@ -107,9 +107,9 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-double sim_kernel_seconds(double bytes, double flops)
+double sim_kernel_seconds(double bytes)
 {
-    return larger(scaled(bytes) / memory_bandwidth, scaled(flops) / flops_single);
+    return scaled(bytes) / memory_bandwidth;
 }
 
 static int64_t tiles(int64_t size)
@@ -127,11 +127,6 @@ double sim_gemm_seconds(int64_t m, int64_t n, int64_t k, size_t element)
     double elements = (double)m * (double)k + (double)k * (double)n + (double)m * (double)n;
     return larger((double)waves * flops_per_tile * gpu_tiles / rate,
                   scaled(elements * (double)element) / memory_bandwidth);
-}
-
-double sim_fill_seconds(size_t bytes)
-{
-    return scaled((double)bytes) / memory_bandwidth;
 }
 
 double sim_device_copy_seconds(size_t bytes)

@@ -30,16 +30,15 @@ const char *sim_profile_check(void);
 /* sim_has_peer_access - whether the pair of this profile can reach each other's memory */
 bool sim_has_peer_access(void);
 
-/* sim_kernel_seconds - of a kernel that moves `bytes` and computes `flops` in single precision */
-double sim_kernel_seconds(double bytes, double flops);
+/* sim_kernel_seconds - of a kernel that moves `bytes` */
+double sim_kernel_seconds(double bytes);
 
 /* sim_gemm_seconds - of an (m, k) (k, n) product of elements of 4 or 8 bytes */
 double sim_gemm_seconds(int64_t m, int64_t n, int64_t k, size_t element);
 
-/* sim_fill_seconds, sim_device_copy_seconds - within a device's memory
+/* sim_device_copy_seconds - within a device's memory
  * sim_host_copy_seconds - between host and device
  * sim_peer_copy_seconds - from one device to the other; direct: peer access is enabled */
-double sim_fill_seconds(size_t bytes);
 double sim_device_copy_seconds(size_t bytes);
 double sim_host_copy_seconds(size_t bytes);
 double sim_peer_copy_seconds(size_t bytes, bool direct);

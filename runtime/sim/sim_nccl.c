@@ -17,7 +17,7 @@
 #include "runtime/sim/sim_kernel.h"
 #include "runtime/sim/sim_model.h"
 
-enum { TEXT_BYTES = 400, QUEUED_MAX = 256 };
+enum { TEXT_BYTES = 400 };
 
 struct ncclComm {
     struct group *group;
@@ -37,12 +37,6 @@ struct operation {
     ncclComm_t comm;
     cudaStream_t stream;
 };
-
-/* Between ncclGroupStart and ncclGroupEnd. */
-static _Thread_local struct {
-    int depth, n;
-    struct operation at[QUEUED_MAX];
-} queued;
 
 static _Thread_local char last_text[TEXT_BYTES];
 
@@ -141,8 +135,10 @@ static ncclResult_t comm_connect(ncclComm_t comm, const ncclUniqueId *id)
     return comm->group ? devices_check(comm) : fail_by_runtime(comm);
 }
 
-ncclResult_t ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank)
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t *config)
 {
+    (void)config; /* it is made when this returns, blocking or not */
     if (ranks < 1 || ranks > GROUP_MAX_RANKS || rank < 0 || rank >= ranks ||
         !memchr(id.internal, 0, sizeof id.internal))
         return fail(NULL, ncclInvalidArgument, "the rank, the number of ranks or the id is wrong");
@@ -162,13 +158,6 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int 
     else
         (void)ncclCommDestroy(made);
     return result;
-}
-
-ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank,
-                                    ncclConfig_t *config)
-{
-    (void)config; /* it is made when this returns, blocking or not */
-    return ncclCommInitRank(comm, ranks, id, rank);
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
@@ -329,6 +318,8 @@ static int carry_out(const struct operation *o, const void *input, void *output)
 static ncclResult_t operation_run(const struct operation *o)
 {
     void *input, *output;
+    if (!o->comm)
+        return fail(NULL, ncclInvalidArgument, "the communicator is NULL");
     ncclResult_t result = o->comm->error;
     sim_operation_begin();
     if (sim_entered(sim_host_costs.launch))
@@ -349,102 +340,47 @@ static ncclResult_t operation_run(const struct operation *o)
     return result;
 }
 
-/* ---- groups of operations ---- */
-
-/* All ranks take the operations of a group in one order, pair of ranks by pair: then no two of them
- * wait for each other, whatever the order in which each asked. */
-static int place_in_order(const struct operation *o)
-{
-    if (!is_message(o->kind))
-        return -1;
-    int rank = o->comm->rank, low = rank < o->peer ? rank : o->peer;
-    int high = rank < o->peer ? o->peer : rank;
-    bool upwards = (o->kind == CALL_SEND) == (rank == low);
-    return 2 * (low * GROUP_MAX_RANKS + high) + !upwards;
-}
-
-static void queued_sort(void)
-{
-    for (int i = 1; i < queued.n; i++)
-        for (int j = i; j > 0 && place_in_order(&queued.at[j - 1]) > place_in_order(&queued.at[j]);
-             j--) {
-            struct operation later = queued.at[j - 1];
-            queued.at[j - 1] = queued.at[j];
-            queued.at[j] = later;
-        }
-}
-
-ncclResult_t ncclGroupStart(void)
-{
-    queued.depth++;
-    return ncclSuccess;
-}
-
-ncclResult_t ncclGroupEnd(void)
-{
-    if (queued.depth == 0)
-        return fail(NULL, ncclInvalidUsage, "ncclGroupEnd without ncclGroupStart");
-    if (--queued.depth > 0)
-        return ncclSuccess;
-    queued_sort();
-    ncclResult_t result = ncclSuccess;
-    for (int i = 0; i < queued.n && result == ncclSuccess; i++)
-        result = operation_run(&queued.at[i]);
-    queued.n = 0;
-    return result;
-}
-
-static ncclResult_t operation_ask(struct operation o)
-{
-    if (!o.comm)
-        return fail(NULL, ncclInvalidArgument, "the communicator is NULL");
-    if (queued.depth == 0)
-        return operation_run(&o);
-    if (queued.n == QUEUED_MAX)
-        return fail(o.comm, ncclInternalError, "a group of too many operations");
-    queued.at[queued.n++] = o;
-    return ncclSuccess;
-}
+/* ---- calls ---- */
 
 ncclResult_t ncclAllReduce(const void *input, void *output, size_t count, ncclDataType_t type,
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-    return operation_ask(
-        (struct operation){CALL_ALL_REDUCE, input, output, count, type, op, 0, comm, stream});
+    return operation_run(
+        &(struct operation){CALL_ALL_REDUCE, input, output, count, type, op, 0, comm, stream});
 }
 
 ncclResult_t ncclReduceScatter(const void *input, void *output, size_t output_count,
                                ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
                                cudaStream_t stream)
 {
-    return operation_ask((struct operation){CALL_REDUCE_SCATTER, input, output, output_count, type,
-                                            op, 0, comm, stream});
+    return operation_run(&(struct operation){CALL_REDUCE_SCATTER, input, output, output_count, type,
+                                             op, 0, comm, stream});
 }
 
 ncclResult_t ncclAllGather(const void *input, void *output, size_t input_count, ncclDataType_t type,
                            ncclComm_t comm, cudaStream_t stream)
 {
-    return operation_ask((struct operation){CALL_ALL_GATHER, input, output, input_count, type,
-                                            ncclSum, 0, comm, stream});
+    return operation_run(&(struct operation){CALL_ALL_GATHER, input, output, input_count, type,
+                                             ncclSum, 0, comm, stream});
 }
 
 ncclResult_t ncclBroadcast(const void *input, void *output, size_t count, ncclDataType_t type,
                            int root, ncclComm_t comm, cudaStream_t stream)
 {
-    return operation_ask((struct operation){CALL_BROADCAST, input, output, count, type, ncclSum,
-                                            root, comm, stream});
+    return operation_run(&(struct operation){CALL_BROADCAST, input, output, count, type, ncclSum,
+                                             root, comm, stream});
 }
 
 ncclResult_t ncclSend(const void *input, size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream)
 {
-    return operation_ask(
-        (struct operation){CALL_SEND, input, NULL, count, type, ncclSum, peer, comm, stream});
+    return operation_run(
+        &(struct operation){CALL_SEND, input, NULL, count, type, ncclSum, peer, comm, stream});
 }
 
 ncclResult_t ncclRecv(void *output, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream)
 {
-    return operation_ask(
-        (struct operation){CALL_RECV, NULL, output, count, type, ncclSum, peer, comm, stream});
+    return operation_run(
+        &(struct operation){CALL_RECV, NULL, output, count, type, ncclSum, peer, comm, stream});
 }

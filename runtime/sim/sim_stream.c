@@ -145,8 +145,7 @@ cudaError_t sim_stream_check(cudaStream_t stream, const char *caller)
     if (known)
         return cudaSuccess;
     return sim_fail(cudaErrorInvalidResourceHandle, "%s with %s", caller,
-                    stream ? "what is not a stream, or no longer"
-                           : "the default stream, which is not simulated");
+                    stream ? "what is not a stream" : "the default stream, which is not simulated");
 }
 
 double sim_stream_ready(cudaStream_t stream)
@@ -191,21 +190,6 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamDestroy(cudaStream_t stream)
-{
-    cudaError_t error = sim_stream_check(stream, "cudaStreamDestroy");
-    if (error)
-        return error;
-    pthread_mutex_lock(&sim_lock);
-    struct CUstream_st **at = &streams;
-    while (*at != stream)
-        at = &(*at)->next;
-    *at = stream->next;
-    pthread_mutex_unlock(&sim_lock);
-    free(stream);
-    return sim_entered(sim_host_costs.call);
-}
-
 /* Waits are for the time; the work itself is long done. */
 static cudaError_t wait_until(double time)
 {
@@ -217,20 +201,6 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     cudaError_t error = sim_stream_check(stream, "cudaStreamSynchronize");
     return error ? error : wait_until(sim_stream_ready(stream));
-}
-
-static cudaError_t query(double time)
-{
-    cudaError_t error = sim_entered(sim_host_costs.call);
-    if (error)
-        return error;
-    return time <= host.time ? cudaSuccess : cudaErrorNotReady;
-}
-
-cudaError_t cudaStreamQuery(cudaStream_t stream)
-{
-    cudaError_t error = sim_stream_check(stream, "cudaStreamQuery");
-    return error ? error : query(sim_stream_ready(stream));
 }
 
 cudaError_t cudaDeviceSynchronize(void)
@@ -331,7 +301,9 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
     cudaError_t error = event_check(event, "cudaEventQuery");
-    return error ? error : query(event_time(event));
+    if (error || (error = sim_entered(sim_host_costs.call)))
+        return error;
+    return event_time(event) <= host.time ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)

@@ -1,6 +1,7 @@
 #ifndef SIM_CUBLAS_V2_H
 #define SIM_CUBLAS_V2_H
-/* cublas_v2.h - the part of cuBLAS that runtime/cuda uses, for the simulated device. */
+/* cublas_v2.h - the part of cuBLAS that runtime/cuda and tests/test_sim_* use, for the simulated
+ * device. */
 #include "cuda_runtime_api.h"
 
 #ifdef __cplusplus
@@ -12,10 +13,7 @@ typedef enum {
     CUBLAS_STATUS_NOT_INITIALIZED = 1,
     CUBLAS_STATUS_ALLOC_FAILED = 3,
     CUBLAS_STATUS_INVALID_VALUE = 7,
-    CUBLAS_STATUS_ARCH_MISMATCH = 8,
-    CUBLAS_STATUS_MAPPING_ERROR = 11,
     CUBLAS_STATUS_EXECUTION_FAILED = 13,
-    CUBLAS_STATUS_INTERNAL_ERROR = 14,
     CUBLAS_STATUS_NOT_SUPPORTED = 15
 } cublasStatus_t;
 

@@ -1,8 +1,8 @@
 #ifndef SIM_CUDA_RUNTIME_API_H
 #define SIM_CUDA_RUNTIME_API_H
-/* cuda_runtime_api.h - the part of the CUDA runtime that runtime/cuda uses, with its names, types
- * and values, for the simulated device. NVIDIA's documentation says what each call does;
- * docs/simulation.md, in what the simulation differs. */
+/* cuda_runtime_api.h - the part of the CUDA runtime that runtime/cuda and tests/test_sim_* use,
+ * with its names, types and values, for the simulated device. NVIDIA's documentation says what each
+ * call does; docs/simulation.md, in what the simulation differs. */
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -17,17 +17,13 @@ enum cudaError {
     cudaErrorMemoryAllocation = 2,
     cudaErrorInitializationError = 3,
     cudaErrorInvalidMemcpyDirection = 21,
-    cudaErrorInsufficientDriver = 35,
-    cudaErrorNoDevice = 100,
     cudaErrorInvalidDevice = 101,
     cudaErrorPeerAccessUnsupported = 217,
     cudaErrorInvalidResourceHandle = 400,
     cudaErrorNotReady = 600,
     cudaErrorIllegalAddress = 700,
     cudaErrorPeerAccessAlreadyEnabled = 704,
-    cudaErrorPeerAccessNotEnabled = 705,
-    cudaErrorNotSupported = 801,
-    cudaErrorUnknown = 999
+    cudaErrorNotSupported = 801
 };
 typedef enum cudaError cudaError_t;
 
@@ -43,9 +39,7 @@ typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
 typedef struct CUmemPoolHandle_st *cudaMemPool_t;
 
-#define cudaStreamDefault 0x00
 #define cudaStreamNonBlocking 0x01
-#define cudaEventDefault 0x00
 #define cudaEventBlockingSync 0x01
 #define cudaEventDisableTiming 0x02
 #define cudaHostAllocDefault 0x00
@@ -59,24 +53,14 @@ struct cudaDeviceProp {
     int pciDomainID, pciBusID, pciDeviceID;
 };
 
-enum cudaMemPoolAttr {
-    cudaMemPoolAttrReleaseThreshold = 4,   /* uint64_t */
-    cudaMemPoolAttrReservedMemCurrent = 5, /* uint64_t; reading only, as those that follow */
-    cudaMemPoolAttrReservedMemHigh = 6,
-    cudaMemPoolAttrUsedMemCurrent = 7,
-    cudaMemPoolAttrUsedMemHigh = 8
-};
+enum cudaMemPoolAttr { cudaMemPoolAttrReleaseThreshold = 4 /* uint64_t */ };
 
-enum cudaMemLocationType { cudaMemLocationTypeInvalid = 0, cudaMemLocationTypeDevice = 1 };
+enum cudaMemLocationType { cudaMemLocationTypeDevice = 1 };
 struct cudaMemLocation {
     enum cudaMemLocationType type;
     int id;
 };
-enum cudaMemAccessFlags {
-    cudaMemAccessFlagsProtNone = 0,
-    cudaMemAccessFlagsProtRead = 1,
-    cudaMemAccessFlagsProtReadWrite = 3
-};
+enum cudaMemAccessFlags { cudaMemAccessFlagsProtReadWrite = 3 };
 struct cudaMemAccessDesc {
     struct cudaMemLocation location;
     enum cudaMemAccessFlags flags;
@@ -102,25 +86,18 @@ cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream);
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device);
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute,
                                     void *value);
-cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute,
-                                    void *value);
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *accesses,
                                  size_t count);
-cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total);
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned int flags);
-cudaError_t cudaFreeHost(void *memory);
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream);
 cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
                                 size_t bytes, cudaStream_t stream);
-cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream);
 
 /* ---- streams and events ---- */
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags);
-cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
-cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);

@@ -1,6 +1,7 @@
 #ifndef SIM_NCCL_H
 #define SIM_NCCL_H
-/* nccl.h - the part of NCCL that runtime/cuda uses, for the simulated device. */
+/* nccl.h - the part of NCCL that runtime/cuda and tests/test_sim_* use, for the simulated device.
+ */
 #include <limits.h>
 #include <stddef.h>
 
@@ -10,9 +11,6 @@
 extern "C" {
 #endif
 
-#define NCCL_MAJOR 2
-#define NCCL_MINOR 21
-#define NCCL_PATCH 5
 #define NCCL_VERSION_CODE 22105
 
 #define NCCL_UNIQUE_ID_BYTES 128
@@ -35,15 +33,7 @@ typedef enum {
 
 typedef enum { ncclSum = 0, ncclProd = 1, ncclMax = 2, ncclMin = 3, ncclAvg = 4 } ncclRedOp_t;
 
-typedef enum {
-    ncclInt8 = 0,
-    ncclUint8 = 1,
-    ncclInt32 = 2,
-    ncclInt64 = 4,
-    ncclFloat16 = 6,
-    ncclFloat32 = 7,
-    ncclFloat64 = 8
-} ncclDataType_t;
+typedef enum { ncclInt32 = 2, ncclFloat16 = 6, ncclFloat32 = 7, ncclFloat64 = 8 } ncclDataType_t;
 
 #define NCCL_CONFIG_UNDEF_INT INT_MIN
 typedef struct {
@@ -57,7 +47,6 @@ typedef struct {
 
 ncclResult_t ncclGetVersion(int *version);
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id);
-ncclResult_t ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank);
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t *config);
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
@@ -79,8 +68,6 @@ ncclResult_t ncclSend(const void *input, size_t count, ncclDataType_t type, int 
                       ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclRecv(void *output, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream);
-ncclResult_t ncclGroupStart(void);
-ncclResult_t ncclGroupEnd(void);
 
 #ifdef __cplusplus
 }
