@@ -201,6 +201,26 @@ START_TEST(test_misuse_is_an_error)
 }
 END_TEST
 
+START_TEST(test_looking_at_closed_workers_is_an_error)
+{
+    SCOPE;
+    pthread_t thread;
+    struct workers *workers = workers_new(1);
+    ck_assert_int_eq(workers_thread(workers, 0, &thread), 0);
+    ck_assert_int_eq(workers_thread(workers, 1, &thread), -1);
+    ck_assert_raised(ValueError, "no stage 1");
+    workers_close(workers);
+    ck_assert_int_eq(workers_thread(workers, 0, &thread), -1);
+    ck_assert_raised(RuntimeError, "workers_thread: these workers were closed");
+    ck_assert_ptr_null(workers_trace(workers));
+    ck_assert_raised(RuntimeError, "workers_trace: these workers were closed");
+    workers_trace_clear(workers);
+    ck_assert_raised(RuntimeError, "workers_trace_clear: these workers were closed");
+    workers_set_timeout(workers, 1);
+    ck_assert_raised(RuntimeError, "workers_set_timeout: these workers were closed");
+}
+END_TEST
+
 static struct tensor *close_own_workers(void *environment)
 {
     struct closer *job = environment;
@@ -268,6 +288,7 @@ int main(void)
     tcase_add_test(tests, test_wait_limit_is_where_the_time_out_begins);
     tcase_add_test(tests, test_pending_error_submits_nothing_and_receive_does_not_wait);
     tcase_add_test(tests, test_misuse_is_an_error);
+    tcase_add_test(tests, test_looking_at_closed_workers_is_an_error);
     tcase_add_test(tests, test_task_cannot_close_its_own_workers);
     tcase_add_test(tests, test_close_wakes_a_receiver);
     suite_add_tcase(suite, tests);
