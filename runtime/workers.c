@@ -251,16 +251,15 @@ int workers_submit_copy(struct workers *handle, int index, task_fn *function,
 
 /* ---- receive ---- */
 
-/* describe - what a receive from this stage is waiting for */
-static void describe(const struct stage *stage, char *text, size_t bytes)
+/* describe - what a receive from this stage is waiting for, and the state of that */
+static void describe(const struct stage *stage, const char *state, char *text, size_t bytes)
 {
     int64_t task = stage->delivered;
     if (task >= stage->submits)
         snprintf(text, bytes, "%lld tasks were submitted to it and all were received",
                  (long long)stage->submits);
     else
-        snprintf(text, bytes, "its task #%lld %s", (long long)task,
-                 task < stage->begun ? "is still running" : "has not begun");
+        snprintf(text, bytes, "its task #%lld %s", (long long)task, state);
 }
 
 /* wait_for_result - until the stage has one. errors: -1, with TimeoutError or RuntimeError */
@@ -276,15 +275,17 @@ static int wait_for_result(struct stage *stage)
     if (workers->closed)
         return raise_error(RuntimeError, "workers_receive: the workers were closed meanwhile");
     char text[120];
-    describe(stage, text, sizeof text);
+    describe(stage, stage->delivered < stage->begun ? "is still running" : "has not begun", text,
+             sizeof text);
     return raise_error(TimeoutError, "no result from stage %d within %g s: %s", stage->index,
                        workers->timeout_s, text);
 }
 
+/* The text of the announcement stays, and so must not say whether the task has begun. */
 static int announce_and_wait(struct stage *stage)
 {
     char text[120];
-    describe(stage, text, sizeof text);
+    describe(stage, "is not finished", text, sizeof text);
     activity_begin("workers_receive from stage %d: %s", stage->index, text);
     int status = wait_for_result(stage);
     activity_end();
