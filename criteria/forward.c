@@ -11,16 +11,19 @@
 
 static const struct error_type StageError = {FAILING_TYPE};
 
-static void observe_trace(struct subject *s, struct workers *workers, const char *key)
+static bool observe_trace(struct subject *s, struct workers *workers, const struct call *c)
 {
     struct worker_trace *trace = workers_trace(workers);
+    if (subject_went_wrong(s, "reading the trace of %s", call_name(c)))
+        return false;
     int64_t *steps = scope_alloc((size_t)trace->n * sizeof *steps), n = 0;
     for (int i = 0; i < trace->n; i++) {
         const struct worker_event *event = &trace->at[i];
         if (event->action == WORKER_SUBMIT || event->action == WORKER_RECEIVE)
             steps[n++] = event->stage + (event->action == WORKER_RECEIVE ? TRACE_RECEIVED : 0);
     }
-    observe_ints(s, steps, n, "%s trace", key);
+    observe_ints(s, steps, n, "%s trace", call_key(c));
+    return true;
 }
 
 /* Three numbers per call of a stage's module: thread, task, rows. */
@@ -50,7 +53,7 @@ static bool observe_call(struct subject *s, struct test_pipe *test, const struct
     struct tensor *output = student(s, pipe_forward)(&test->pipe, inputs);
     observe_int(s, grad_set_enabled(true), "%s grad mode", key);
     bool failed = call_failed(s, !output, "%s", call_name(c));
-    observe_trace(s, test->pipe.workers, key);
+    failed |= !observe_trace(s, test->pipe.workers, c);
     for (int j = 0; j < c->stages; j++)
         observe_watch(s, &test->watches[j], j, key);
     if (failed)

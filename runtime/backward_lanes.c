@@ -212,7 +212,8 @@ static struct lane *next_lane(struct plan *plan, struct lane *last)
 
 static void *crew_main(void *plan);
 
-/* wake_one - or start one. If none can be had, those that are there do it all. */
+/* wake_one - or start one. If none can be had, those that are there do it all. Under the mutex, and
+ * never once a rule has failed: lanes_run joins those that are there by then. */
 static void wake_one(struct plan *plan)
 {
     struct crew *crew = plan->crew;
@@ -228,7 +229,8 @@ bool lanes_give_away(struct plan *plan, int target)
     if (!crew)
         return false;
     pthread_mutex_lock(&crew->mutex);
-    bool taken = crew->late_count < crew->idle + plan->lane_count - 1 - crew->threads;
+    bool taken =
+        !crew->failed && crew->late_count < crew->idle + plan->lane_count - 1 - crew->threads;
     if (taken) {
         plan->target[target].next_late = crew->late;
         crew->late = target;
@@ -319,7 +321,10 @@ int lanes_run(struct plan *plan)
     if (!crew)
         return run_alone(plan);
     crew_work(plan);
-    for (int i = 0; i < crew->threads; i++)
+    pthread_mutex_lock(&crew->mutex);
+    int threads = crew->threads; /* none is started from now on */
+    pthread_mutex_unlock(&crew->mutex);
+    for (int i = 0; i < threads; i++)
         pthread_join(crew->thread[i], NULL);
     return crew->failed ? error_raise(crew->error) : 0;
 }

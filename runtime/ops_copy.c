@@ -91,7 +91,7 @@ static int cat_backward(struct backward *run)
 static int cat_check(const struct tensors *pieces, int64_t *rows)
 {
     if (pieces->n < 1)
-        return raise_error(ValueError, "there is nothing to join");
+        return raise_error(ValueError, "tensor_cat: there is nothing to join");
     const struct tensor *first = pieces->at[0];
     for (int i = 0; i < pieces->n; i++) {
         const struct tensor *piece = pieces->at[i];
@@ -107,7 +107,8 @@ static int cat_check(const struct tensors *pieces, int64_t *rows)
         if (piece->ndim == 0 || piece->ndim != first->ndim ||
             memcmp(piece->shape + 1, first->shape + 1,
                    (size_t)(piece->ndim - 1) * sizeof *piece->shape) != 0)
-            return raise_error(ValueError, "%s and %s cannot be joined along dimension 0",
+            return raise_error(ValueError,
+                               "tensor_cat: %s and %s cannot be joined along dimension 0",
                                tensor_shape_name(first), tensor_shape_name(piece));
         *rows += piece->shape[0];
     }

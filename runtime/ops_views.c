@@ -27,19 +27,20 @@ static int shape_infer(int ndim, const int64_t *asked, int64_t numel, int64_t *s
     for (int d = 0; d < ndim; d++) {
         shape[d] = asked[d];
         if (asked[d] == -1 && unknown >= 0)
-            return raise_error(ValueError, "only one size of a view can be -1");
+            return raise_error(ValueError, "tensor_view: only one size can be -1");
         if (asked[d] == -1)
             unknown = d;
         else if (asked[d] < 0 || __builtin_mul_overflow(known, asked[d], &known))
-            return raise_error(ValueError, "size %lld of a view is out of range",
+            return raise_error(ValueError, "tensor_view: size %lld is out of range",
                                (long long)asked[d]);
     }
     if (unknown >= 0 && known == 0)
-        return raise_error(ValueError, "-1 stands for any size here: the other sizes have a 0");
+        return raise_error(ValueError,
+                           "tensor_view: -1 stands for any size here: the other sizes have a 0");
     if (unknown >= 0)
         shape[unknown] = numel / known;
     if ((unknown >= 0 ? known * shape[unknown] : known) != numel)
-        return raise_error(ValueError, "%lld elements do not fill the shape of the view",
+        return raise_error(ValueError, "tensor_view: %lld elements do not fill the shape",
                            (long long)numel);
     return 0;
 }
@@ -50,11 +51,11 @@ struct tensor *tensor_view(struct tensor *x, int ndim, const int64_t *shape)
     if (!x)
         return NULL;
     if (ndim < 0 || ndim > TENSOR_MAX_DIMS)
-        return raise_null(ValueError, "a view has 0 to %d dimensions, not %d", TENSOR_MAX_DIMS,
-                          ndim);
+        return raise_null(ValueError, "tensor_view: a view has 0 to %d dimensions, not %d",
+                          TENSOR_MAX_DIMS, ndim);
     if (!tensor_is_contiguous(x))
         return raise_null(ValueError,
-                          "a view needs contiguous memory: use tensor_contiguous first");
+                          "tensor_view needs contiguous memory: use tensor_contiguous first");
     if (shape_infer(ndim, shape, x->numel, inferred) < 0)
         return NULL;
     struct tensor *view = view_of(x);
@@ -153,12 +154,13 @@ struct tensors *tensor_split(struct tensor *x, int64_t rows)
     if (!x)
         return NULL;
     if (x->ndim == 0)
-        return raise_null(ValueError, "a scalar cannot be split");
+        return raise_null(ValueError, "tensor_split of a scalar");
     if (rows < 1)
-        return raise_null(ValueError, "a piece needs at least 1 row, got %lld", (long long)rows);
+        return raise_null(ValueError, "tensor_split: rows must be at least 1, got %lld",
+                          (long long)rows);
     int64_t total = x->shape[0], pieces = total ? (total - 1) / rows + 1 : 1;
     if (pieces > INT32_MAX)
-        return raise_null(ValueError, "%lld pieces are too many", (long long)pieces);
+        return raise_null(ValueError, "tensor_split: %lld pieces are too many", (long long)pieces);
     struct tensors *list = tensors_new((int)pieces);
     for (int i = 0; list && i < list->n; i++) {
         int64_t start = i * rows, left = total - start;

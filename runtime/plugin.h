@@ -21,7 +21,7 @@ struct dist_backend {
 
     /* new_id - what one rank makes, and all connect with. errors: -1
      * connect - every rank of the group, at the same time. errors: NULL
-     * close - at once, without the other ranks */
+     * close - once the last collective has ended or was aborted; not with the other ranks */
     int (*new_id)(char id[DIST_ID_BYTES]);
     void *(*connect)(struct group *group, int device, const char id[DIST_ID_BYTES]);
     void (*close)(void *connection);

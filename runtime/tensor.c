@@ -72,14 +72,17 @@ int tensor_set_shape(struct tensor *x, int ndim, const int64_t *shape)
                            ndim);
     x->ndim = ndim;
     x->numel = 1;
+    int64_t stride = 1; /* a size of 0 counts as 1 here, or what follows it could overflow */
     for (int d = ndim - 1; d >= 0; d--) {
         if (shape[d] < 0)
             return raise_error(ValueError, "dimension %d has a negative size, %lld", d,
                                (long long)shape[d]);
         x->shape[d] = shape[d];
-        x->strides[d] = d == ndim - 1 ? 1 : x->strides[d + 1] * (shape[d + 1] ? shape[d + 1] : 1);
-        if (__builtin_mul_overflow(x->numel, shape[d], &x->numel) || x->numel > PTRDIFF_MAX / 8)
+        x->strides[d] = stride;
+        if (__builtin_mul_overflow(stride, shape[d] ? shape[d] : 1, &stride) ||
+            stride > PTRDIFF_MAX / 8)
             return raise_error(ValueError, "a tensor of that many elements does not fit in memory");
+        x->numel *= shape[d];
     }
     return 0;
 }

@@ -8,7 +8,6 @@
 #define _GNU_SOURCE
 #include "runtime/workers.h"
 
-#include <assert.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,27 +72,17 @@ static void trace_record(struct stage *stage, enum worker_action action, int64_t
         (struct worker_event){action, stage->index, task, pthread_self()};
 }
 
-struct worker_trace *workers_trace(struct workers *workers)
+static struct worker_trace *trace_copy(const struct workers *workers)
 {
-    pthread_mutex_lock(&workers->lock);
     size_t bytes = (size_t)workers->event_count * sizeof *workers->events;
     struct worker_trace *trace = scope_alloc(sizeof *trace);
     struct worker_event *copy = trace ? scope_alloc(bytes) : NULL;
-    if (copy) {
-        trace->n = workers->event_count;
-        trace->at = copy;
-        if (bytes)
-            memcpy(copy, workers->events, bytes);
-    }
-    pthread_mutex_unlock(&workers->lock);
-    return copy ? trace : NULL;
-}
-
-void workers_trace_clear(struct workers *workers)
-{
-    pthread_mutex_lock(&workers->lock);
-    workers->event_count = 0;
-    pthread_mutex_unlock(&workers->lock);
+    if (!copy)
+        return NULL;
+    *trace = (struct worker_trace){workers->event_count, copy};
+    if (bytes)
+        memcpy(copy, workers->events, bytes);
+    return trace;
 }
 
 /* ---- a stage's thread ---- */
@@ -262,16 +251,15 @@ int workers_submit_copy(struct workers *handle, int index, task_fn *function,
 
 /* ---- receive ---- */
 
-/* describe - what a receive from this stage is waiting for */
-static void describe(const struct stage *stage, char *text, size_t bytes)
+/* describe - what a receive from this stage is waiting for, and the state of that */
+static void describe(const struct stage *stage, const char *state, char *text, size_t bytes)
 {
     int64_t task = stage->delivered;
     if (task >= stage->submits)
         snprintf(text, bytes, "%lld tasks were submitted to it and all were received",
                  (long long)stage->submits);
     else
-        snprintf(text, bytes, "its task #%lld %s", (long long)task,
-                 task < stage->begun ? "is still running" : "has not begun");
+        snprintf(text, bytes, "its task #%lld %s", (long long)task, state);
 }
 
 /* wait_for_result - until the stage has one. errors: -1, with TimeoutError or RuntimeError */
@@ -287,15 +275,17 @@ static int wait_for_result(struct stage *stage)
     if (workers->closed)
         return raise_error(RuntimeError, "workers_receive: the workers were closed meanwhile");
     char text[120];
-    describe(stage, text, sizeof text);
+    describe(stage, stage->delivered < stage->begun ? "is still running" : "has not begun", text,
+             sizeof text);
     return raise_error(TimeoutError, "no result from stage %d within %g s: %s", stage->index,
                        workers->timeout_s, text);
 }
 
+/* The text of the announcement stays, and so must not say whether the task has begun. */
 static int announce_and_wait(struct stage *stage)
 {
     char text[120];
-    describe(stage, text, sizeof text);
+    describe(stage, "is not finished", text, sizeof text);
     activity_begin("workers_receive from stage %d: %s", stage->index, text);
     int status = wait_for_result(stage);
     activity_end();
@@ -417,16 +407,51 @@ void workers_close(struct workers *workers)
     object_release(&workers->object);
 }
 
-void workers_set_timeout(struct workers *workers, double seconds)
+/* ---- setting and looking ---- */
+
+void workers_set_timeout(struct workers *handle, double seconds)
 {
     static const double longest = 1e9; /* a time_t can still hold the deadline */
+    struct workers *workers = workers_hold(handle, "workers_set_timeout");
+    if (!workers)
+        return;
     pthread_mutex_lock(&workers->lock);
     workers->timeout_s = seconds < longest ? seconds : longest;
     pthread_mutex_unlock(&workers->lock);
+    object_release(&workers->object);
 }
 
-pthread_t workers_thread(const struct workers *workers, int stage)
+int workers_thread(struct workers *handle, int index, pthread_t *thread)
 {
-    assert(stage >= 0 && stage < workers->stage_count);
-    return workers->stages[stage].thread;
+    struct workers *workers = workers_hold(handle, "workers_thread");
+    if (!workers)
+        return -1;
+    const struct stage *stage = stage_at(workers, index, "workers_thread");
+    if (stage)
+        *thread = stage->thread;
+    object_release(&workers->object);
+    return stage ? 0 : -1;
+}
+
+struct worker_trace *workers_trace(struct workers *handle)
+{
+    struct workers *workers = workers_hold(handle, "workers_trace");
+    if (!workers)
+        return NULL;
+    pthread_mutex_lock(&workers->lock);
+    struct worker_trace *trace = trace_copy(workers);
+    pthread_mutex_unlock(&workers->lock);
+    object_release(&workers->object);
+    return trace;
+}
+
+void workers_trace_clear(struct workers *handle)
+{
+    struct workers *workers = workers_hold(handle, "workers_trace_clear");
+    if (!workers)
+        return;
+    pthread_mutex_lock(&workers->lock);
+    workers->event_count = 0;
+    pthread_mutex_unlock(&workers->lock);
+    object_release(&workers->object);
 }

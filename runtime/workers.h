@@ -57,16 +57,20 @@ struct workers *workers_new(int stages);
  * errors: RuntimeError, and not closed, from within one of their own tasks */
 void workers_close(struct workers *workers);
 
-/* workers_set_timeout - the receive limit, wait_limit() at first */
+/* workers_set_timeout - the receive limit, wait_limit() at first
+ * errors: RuntimeError after workers_close */
 void workers_set_timeout(struct workers *workers, double seconds);
 
-/* workers_thread - the identity of a stage's thread */
-pthread_t workers_thread(const struct workers *workers, int stage);
+/* workers_thread - the identity of a stage's thread
+ * errors: -1, with ValueError for no such stage, RuntimeError after workers_close */
+int workers_thread(struct workers *workers, int stage, pthread_t *thread);
 
 /* workers_trace - everything that happened since the last workers_trace_clear, in one total order.
  * SUBMIT and RECEIVE are recorded in the caller's thread (RECEIVE when the call is entered), BEGIN
  * and END in the thread that runs the task.
- * owns: borrowed from the scope. n events are at `at`. */
+ * owns:   borrowed from the scope. n events are at `at`.
+ * errors: NULL, with MemoryError or, as from workers_trace_clear, RuntimeError after workers_close
+ */
 enum worker_action { WORKER_SUBMIT, WORKER_RECEIVE, WORKER_BEGIN, WORKER_END };
 struct worker_event {
     enum worker_action action;

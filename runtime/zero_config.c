@@ -152,21 +152,30 @@ static int read_number(struct section section, const char *key, double least, do
     return 0;
 }
 
-/* read_whole - a whole number; 5e8 is one too */
+/* whole_of - a whole number, and one that int64_t holds; 5e8 is one too */
+static bool whole_of(const json_t *json, int64_t *whole)
+{
+    double number = json_is_real(json) ? json_real_value(json) : NAN;
+    bool real = number >= -0x1p63 && number < 0x1p63 && number == floor(number);
+    if (real || json_is_integer(json))
+        *whole = real ? (int64_t)number : json_integer_value(json);
+    return real || json_is_integer(json);
+}
+
 static int read_whole(struct section section, const char *key, int64_t least, int64_t most,
                       int64_t *value)
 {
     const json_t *json = given(section, key);
     if (!json)
         return 0;
-    double number = json_is_number(json) ? json_number_value(json) : NAN;
-    if (!(number >= (double)least && number <= (double)most && number == floor(number)))
+    int64_t whole;
+    if (!whole_of(json, &whole) || whole < least || whole > most)
         return wrong(section, key, json,
                      most == INT_MAX || most == INT64_MAX
                          ? scope_printf("a whole number, at least %lld", (long long)least)
                          : scope_printf("a whole number from %lld to %lld", (long long)least,
                                         (long long)most));
-    *value = json_is_integer(json) ? json_integer_value(json) : (int64_t)number;
+    *value = whole;
     return 0;
 }
 

@@ -2,6 +2,7 @@
  * which thread; late rules. */
 #include <check.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "runtime/device_internal.h"
 #include "tests/lanes.h"
@@ -287,6 +288,37 @@ START_TEST(error_in_a_late_rule)
 }
 END_TEST
 
+static int pass_after_a_failure(struct backward *run)
+{
+    meet();
+    usleep(20000);
+    return pass_first(run);
+}
+
+static int pass_second(struct backward *run)
+{
+    return backward_send(run, 1, run->gradient);
+}
+
+/* Nothing is given away, nor a thread started for it, once another rule has failed: the caller does
+ * not wait for it. What would go wrong shows with sanitizers. */
+START_TEST(error_before_a_late_rule)
+{
+    SCOPE;
+    struct workers *workers = workers_new(3);
+    struct tensor *x = leaf(1, CPU), *weight = leaf(1, CPU);
+    meeting_init(2);
+    struct tensor *parts[] = {
+        BY(workers, 0, op_run, (struct op){x, NULL, fail_when_met, 0}),
+        BY(workers, 1, late_op_run, (struct late_op){x, weight, pass_after_a_failure, pass_second}),
+    };
+    ck_assert_int_eq(tensor_backward(joined(parts, 2)), -1);
+    ck_assert(error_is(&ValueError));
+    error_clear();
+    workers_close(workers);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("backward_lanes");
@@ -302,6 +334,7 @@ int main(void)
     tcase_add_test(tests, copies_of_the_calling_thread_come_late);
     tcase_add_test(tests, late_rules_are_for_threads_with_nothing_to_do);
     tcase_add_test(tests, error_in_a_late_rule);
+    tcase_add_test(tests, error_before_a_late_rule);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -99,6 +99,29 @@ START_TEST(wrong_shapes_are_refused)
 }
 END_TEST
 
+#define ASSERT_SAYS(text, failed)                                                                  \
+    do {                                                                                           \
+        ck_assert_ptr_null(failed);                                                                \
+        ck_assert_str_eq(error_message(error_pending()), (text));                                  \
+        error_clear();                                                                             \
+    } while (0)
+
+START_TEST(refusals_name_the_function)
+{
+    SCOPE;
+    struct tensor *a = ones(2, 3, FLOAT32), *scalar = tensor_sum(a);
+    struct tensors two = {2, (struct tensor *[]){a, ones(3, 2, FLOAT32)}};
+    ASSERT_SAYS("tensor_split of a scalar", tensor_split(scalar, 1));
+    ASSERT_SAYS("tensor_split: rows must be at least 1, got 0", tensor_split(a, 0));
+    ASSERT_SAYS("tensor_cat: there is nothing to join", tensor_cat(tensors_new(0)));
+    ASSERT_SAYS("tensor_cat: (2, 3) and (3, 2) cannot be joined along dimension 0",
+                tensor_cat(&two));
+    ASSERT_SAYS("tensor_view: only one size can be -1", tensor_view(a, SHAPE(-1, -1)));
+    ASSERT_SAYS("tensor_view: size -2 is out of range", tensor_view(a, SHAPE(-2, -3)));
+    ASSERT_SAYS("tensor_view: 6 elements do not fill the shape", tensor_view(a, SHAPE(4, 2)));
+}
+END_TEST
+
 START_TEST(wrong_dtypes_are_refused)
 {
     SCOPE;
@@ -158,6 +181,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, products_of_nothing);
     tcase_add_test(tests, wrong_shapes_are_refused);
+    tcase_add_test(tests, refusals_name_the_function);
     tcase_add_test(tests, wrong_dtypes_are_refused);
     tcase_add_test(tests, null_passes_through_silently);
     tcase_add_test(tests, views_share_memory);

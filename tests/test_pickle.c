@@ -25,6 +25,7 @@ struct pickle {
 #define HOOKS                                                                                      \
     "\x89"                                                                                         \
     "ccollections\nOrderedDict\n)R"
+#define HUGE "\x8a\6\0\0\0\0\0\1" /* 2^40 */
 #define TENSOR(rest) "\x80\2}X\1\0\0\0xctorch._utils\n_rebuild_tensor_v2\n(" STORAGE rest "tRs."
 
 static const struct pickle good[] = {
@@ -58,6 +59,8 @@ static const struct pickle bad[] = {
            TENSOR("K\0(K\1K\1K\1K\1K\1K\1K\1K\1K\1t(K\1K\1K\1K\1K\1K\1K\1K\1K\1t" HOOKS)),
     PICKLE("sizes that overflow",
            TENSOR("K\0\x8a\7\0\0\0\0\0\0@\x8a\7\0\0\0\0\0\0@\x86K\0K\0\x86" HOOKS)),
+    PICKLE("sizes of no elements that overflow",
+           TENSOR("K\0(K\0" HUGE HUGE HUGE "K\0t(K\0K\0K\0K\0K\0t" HOOKS)),
     PICKLE("a stride that overflows",
            TENSOR("K\0K\3\x85\x8a\x8\xff\xff\xff\xff\xff\xff\xff\x7f\x85" HOOKS)),
     PICKLE("2^60 times one element", TENSOR("K\0\x8a\x8\0\0\0\0\0\0\0\x10\x85K\0\x85" HOOKS)),

@@ -105,6 +105,9 @@ START_TEST(impossible_tensors_are_refused)
     ASSERT_REFUSED(ValueError, !tensor_zeros(SHAPE(2, -1), FLOAT32, CPU));
     ASSERT_REFUSED(ValueError, !tensor_zeros(SHAPE(INT64_MAX, 2), FLOAT32, CPU));
     ASSERT_REFUSED(ValueError, !tensor_zeros(SHAPE(INT64_MAX / 2), FLOAT64, CPU));
+    const int64_t huge = 1LL << 40; /* its strides overflow, its elements do not */
+    ASSERT_REFUSED(ValueError, !tensor_zeros(SHAPE(0, huge, huge, huge, 0), FLOAT32, CPU));
+    ASSERT_REFUSED(ValueError, !tensor_zeros(SHAPE(huge, huge, 0), FLOAT32, CPU));
     ASSERT_REFUSED(RuntimeError,
                    !tensor_zeros(SHAPE(2), FLOAT32, ((struct device){DEVICE_CPU, 1})));
     ASSERT_REFUSED(RuntimeError, !tensor_zeros(SHAPE(2), FLOAT32, CUDA(99)));

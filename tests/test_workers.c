@@ -147,7 +147,8 @@ START_TEST(test_trace_is_one_order_with_threads)
         place[event.stage][event.action] = i;
         ck_assert_int_eq(event.task, event.stage); /* stage 1 had one before the clearing */
         bool caller = event.action == WORKER_SUBMIT || event.action == WORKER_RECEIVE;
-        pthread_t thread = caller ? pthread_self() : workers_thread(workers, event.stage);
+        pthread_t thread = pthread_self();
+        ck_assert(caller || workers_thread(workers, event.stage, &thread) == 0);
         ck_assert(pthread_equal(event.thread, thread));
     }
     for (int stage = 0; stage < 2; stage++) {

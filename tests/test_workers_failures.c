@@ -2,7 +2,9 @@
 #include <check.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "runtime/activity.h"
 #include "runtime/error.h"
 #include "runtime/scope.h"
 #include "runtime/wait_limit.h"
@@ -147,6 +149,28 @@ START_TEST(test_time_out_names_what_is_awaited)
 }
 END_TEST
 
+/* Whether it is shown what the receiver waits for, while the task runs. */
+static struct tensor *read_activity(void *environment)
+{
+    struct activity_slot *slot = *(struct activity_slot **)environment;
+    for (int i = 0; i < 5000 && !atomic_load(&slot->waiting); i++)
+        usleep(1000);
+    static const char expected[] = "workers_receive from stage 0: its task #0 is not finished";
+    return number(atomic_load(&slot->waiting) && strcmp(slot->text, expected) == 0);
+}
+
+START_TEST(test_activity_is_right_before_and_after_the_task_begins)
+{
+    SCOPE;
+    struct activity_slot slots[ACTIVITY_SLOTS] = {0}, *first = slots;
+    activity_use(slots);
+    struct workers *workers = workers_new(1);
+    workers_submit(workers, 0, read_activity, first);
+    ck_assert_double_eq(tensor_item(workers_receive(workers, 0)), 1);
+    workers_close(workers);
+}
+END_TEST
+
 START_TEST(test_wait_limit_is_where_the_time_out_begins)
 {
     SCOPE;
@@ -198,6 +222,26 @@ START_TEST(test_misuse_is_an_error)
     ck_assert_raised(RuntimeError, "closed");
     workers_close(workers);
     ck_assert(!error_occurred());
+}
+END_TEST
+
+START_TEST(test_looking_at_closed_workers_is_an_error)
+{
+    SCOPE;
+    pthread_t thread;
+    struct workers *workers = workers_new(1);
+    ck_assert_int_eq(workers_thread(workers, 0, &thread), 0);
+    ck_assert_int_eq(workers_thread(workers, 1, &thread), -1);
+    ck_assert_raised(ValueError, "no stage 1");
+    workers_close(workers);
+    ck_assert_int_eq(workers_thread(workers, 0, &thread), -1);
+    ck_assert_raised(RuntimeError, "workers_thread: these workers were closed");
+    ck_assert_ptr_null(workers_trace(workers));
+    ck_assert_raised(RuntimeError, "workers_trace: these workers were closed");
+    workers_trace_clear(workers);
+    ck_assert_raised(RuntimeError, "workers_trace_clear: these workers were closed");
+    workers_set_timeout(workers, 1);
+    ck_assert_raised(RuntimeError, "workers_set_timeout: these workers were closed");
 }
 END_TEST
 
@@ -265,9 +309,11 @@ int main(void)
     tcase_add_test(tests, test_null_without_an_error_is_an_error);
     tcase_add_test(tests, test_close_ends_running_tasks_and_drops_the_others);
     tcase_add_test(tests, test_time_out_names_what_is_awaited);
+    tcase_add_test(tests, test_activity_is_right_before_and_after_the_task_begins);
     tcase_add_test(tests, test_wait_limit_is_where_the_time_out_begins);
     tcase_add_test(tests, test_pending_error_submits_nothing_and_receive_does_not_wait);
     tcase_add_test(tests, test_misuse_is_an_error);
+    tcase_add_test(tests, test_looking_at_closed_workers_is_an_error);
     tcase_add_test(tests, test_task_cannot_close_its_own_workers);
     tcase_add_test(tests, test_close_wakes_a_receiver);
     suite_add_tcase(suite, tests);

@@ -80,6 +80,8 @@ static const struct change changes[] = {
     {"zero_optimization.reduce_bucket_size", "0.5", &ValueError, "is 0.5"},
     {"zero_optimization.reduce_bucket_size", "\"5e8\"", &ValueError, "whole number"},
     {"zero_optimization.allgather_bucket_size", "[]", &ValueError, "whole number"},
+    {"zero_optimization.reduce_bucket_size", "9223372036854775807", NULL, NULL},
+    {"zero_optimization.reduce_bucket_size", "9223372036854775808.0", &ValueError, "whole number"},
     /* the optimizer */
     {"zero_allow_untested_optimizer", NULL, &ValueError,
      "\"zero_allow_untested_optimizer\" must be true"},

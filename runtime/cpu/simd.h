@@ -3,7 +3,7 @@
 /* simd.h - one loop, compiled for several instruction sets, chosen when it is called.
  *
  *     KERNEL_BODY body(...) { ... }     the loop, inlined into each version
- *     each version: SIMD_AVX512 / SIMD_AVX2 / plain, then simd_level() picks
+ *     SIMD_DISPATCH(...)                the versions (AVX-512, AVX2, plain) and the one that picks
  *
  * (target_clones would do the choosing, but cannot name AVX2 and FMA together, and its resolvers
  * conflict with sanitizers.) */
