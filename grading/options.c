@@ -226,8 +226,9 @@ static const struct option_row rows[] = {
      "where to run (auto: cuda with two or more GPUs, else cpu;\n"
      "sim: two simulated V100s, all criteria, not official)",
      take_device, ALWAYS},
-    {"sim-profile", 0, "v100-nvlink|v100-pcie",
-     "how the simulated GPUs are connected (default: v100-nvlink)", take_sim_profile, ALWAYS},
+    {"sim-profile", 0, "PROFILE",
+     "how the simulated GPUs are connected: v100-nvlink (default) or\nv100-pcie", take_sim_profile,
+     ALWAYS},
     {"measure", 0, NULL, "time the speedups on other GPUs than V100s too; they stay blocked",
      take_measure, GRADING},
     {"section", 0, "SECTION", "grade one section: dp, pipeline or finetune (default: all)",
