@@ -46,6 +46,8 @@ static bool observe_call(struct subject *s, struct test_pipe *test, const struct
     workers_trace_clear(test->pipe.workers);
     for (int j = 0; j < c->stages; j++)
         watch_clear(&test->watches[j]);
+    if (subject_went_wrong(s, "making the inputs of a pipe"))
+        return false;
     (void)grad_set_enabled(c->grad);
     struct tensor *output = student(s, pipe_forward)(&test->pipe, inputs);
     observe_int(s, grad_set_enabled(true), "%s grad mode", key);
@@ -83,9 +85,11 @@ static void observe_failing(struct subject *s, int index)
     watch->message = failing_message(subject_seed(s), index);
     watch->fail_at = c->microbatch;
     struct tensor *inputs = tensor_full(SHAPE(c->rows, 4), 0.5, FLOAT32, test.devices[0]);
-    struct tensor *output = student(s, pipe_forward)(&test.pipe, inputs);
-    observe_int(s, output == NULL, "failing %d: returned NULL", index);
-    observe_error(s, "failing %d: error", index);
+    if (!subject_went_wrong(s, "making the inputs of a pipe")) {
+        struct tensor *output = student(s, pipe_forward)(&test.pipe, inputs);
+        observe_int(s, output == NULL, "failing %d: returned NULL", index);
+        observe_error(s, "failing %d: error", index);
+    }
     pipe_close(&test);
 }
 

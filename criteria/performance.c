@@ -155,6 +155,8 @@ bool performance_observe(struct subject *s, const struct workload *w,
     SCOPE;
     double unused;
     struct module *initial = module_copy(student->model);
+    if (subject_went_wrong(s, "copying a model"))
+        return false;
     if (!run(s, baseline, initial, w->warmups, &unused) ||
         !run(s, student, initial, w->warmups, &unused))
         return false;
