@@ -111,6 +111,8 @@ static bool observe_save(struct subject *s, int which)
 {
     SCOPE;
     struct module *model = module_to(adapter_model(subject_seed(s), which), subject_device(s));
+    if (subject_went_wrong(s, "making a model"))
+        return false;
     int result = student(s, save_adapter)(model, subject_file(s, adapter_saved_names[which]));
     if (call_failed(s, result < 0, "save_adapter of %s", adapter_model_names[which]))
         return false;
@@ -122,6 +124,8 @@ static void observe_save_without_adapters(struct subject *s)
 {
     SCOPE;
     struct module *model = module_to(small_model(), subject_device(s));
+    if (subject_went_wrong(s, "making a model"))
+        return;
     int result = student(s, save_adapter)(model, subject_file(s, "none.pt"));
     observe_error(s, "none: error");
     observe_int(s, result < 0, "none: said so");
@@ -132,6 +136,8 @@ static void observe_save_failing(struct subject *s)
     SCOPE;
     struct module *model = module_to(adapter_model(subject_seed(s), 0), subject_device(s));
     write_file(subject_file(s, "file"), "", 0);
+    if (subject_went_wrong(s, "making a model"))
+        return;
     int result = student(s, save_adapter)(model, subject_file(s, "file/saved.pt"));
     observe_error(s, "failing: error");
     observe_int(s, result < 0, "failing: said so");

@@ -31,6 +31,8 @@ static bool observe_update(struct subject *s, struct test_pipe *test, struct mod
     struct tensor *inputs = tensor_to(update_inputs(subject_seed(s), update), test->devices[0]);
     (void)tensor_set_requires_grad(inputs, true);
     optimizer_zero_grad(optimizer);
+    if (subject_went_wrong(s, "making the inputs of a pipe"))
+        return false;
     struct tensor *output = student(s, pipe_forward)(&test->pipe, inputs);
     (void)grad_set_enabled(true); /* how it is left is another criterion's business */
     if (call_failed(s, !output, "pipe_forward of %d rows at split %d, %d stages", ROWS, SPLIT,

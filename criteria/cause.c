@@ -19,9 +19,12 @@ bool refused(const struct observations *o, const char *key)
     return observed_error(o, key, &type, &message) && strcmp(type, "ValueError") == 0;
 }
 
+/* Judges look at refusals last: if the reason is none, what was taken is not why. */
 bool cause_taken(struct judge *j, const void *with)
 {
     const struct taken *c = with;
+    if (!strstr(judge_reason(j), " should have raised a ValueError"))
+        return false;
     int world_size = c->world_size ? c->world_size : 1;
     const struct observations *o = judge_observations(j, world_size, 0);
     const char *type, *message;

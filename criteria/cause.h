@@ -11,7 +11,7 @@ const struct observations *seen(const struct judge *j);
 
 /* Bad arguments that were taken. The errors of `cases` refusals were recorded under "PREFIX
  * 0SUFFIX", "PREFIX 1SUFFIX", ...; those of the cases in `taken` (bit by case), and only those, are
- * no ValueErrors. */
+ * no ValueErrors. It holds only where such a refusal is the reason. */
 struct taken {
     const char *prefix, *suffix;
     int cases;

@@ -226,10 +226,10 @@ static const struct hypothesis causes[] = {
     {"ZeRO stage 3 shares out the parameters as well: stage 2, only gradients and the optimizer's "
      "state, is asked for",
      MADE(stage_3, "zero_optimization")},
-    {"zero_optimization is missing or misspelt: the engine ignores keys that it does not know",
+    {"zero_optimization is missing or misspelt: without that key ZeRO is off",
      MADE(no_zero_section, "zero_optimization")},
-    {"zero_allow_untested_optimizer is missing or misspelt: the engine ignores keys that it does "
-     "not know, and refuses an optimizer that it has not been tested with",
+    {"zero_allow_untested_optimizer is missing or misspelt: without that key DeepSpeed refuses "
+     "an optimizer that it has not been tested with",
      MADE(no_untested_flag, "zero_allow_untested_optimizer")},
     {"an offload to the CPU is configured: none is asked for", MADE(offloads, "zero_optimization")},
     {"gradient_clipping is on, and would change the updates: it must be 0 or absent",

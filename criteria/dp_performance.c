@@ -19,6 +19,11 @@ static struct training training_new(const struct workload *w, struct subject *s,
                              batch_to(batch, subject_device(s))};
 }
 
+static bool training_failed(struct subject *s)
+{
+    return subject_went_wrong(s, "making a model and its batch");
+}
+
 static bool baseline_update(struct subject *s, void *context)
 {
     struct training *t = context;
@@ -43,12 +48,16 @@ static void observe(struct subject *s)
     struct batch batch = performance_batch(&w, subject_seed(s));
     struct training whole, half;
     half = training_new(&w, s, batch_shard(batch, subject_rank(s), WORLD));
+    if (training_failed(s))
+        return;
     struct contender student = {half.model, student_update, &half};
     if (subject_rank(s) > 0) {
         (void)performance_observe(s, &w, NULL, &student);
         return;
     }
     whole = training_new(&w, s, batch);
+    if (training_failed(s))
+        return;
     struct contender baseline = {whole.model, baseline_update, &whole};
     (void)performance_observe(s, &w, &baseline, &student);
 }

@@ -48,15 +48,21 @@ struct batch batch_slice(struct batch batch, int64_t start, int64_t rows)
                           tensor_contiguous(tensor_slice(batch.targets, 0, start, rows))};
 }
 
+/* A batch that could not be made has none. */
+static int64_t batch_rows(struct batch batch)
+{
+    return batch.inputs ? tensor_size(batch.inputs, 0) : 0;
+}
+
 struct batch batch_shard(struct batch batch, int rank, int world_size)
 {
-    int64_t rows = tensor_size(batch.inputs, 0) / world_size;
+    int64_t rows = batch_rows(batch) / world_size;
     return batch_slice(batch, rank * rows, rows);
 }
 
 struct batch batch_whole(struct batch batch, int world_size)
 {
-    int64_t rows = tensor_size(batch.inputs, 0);
+    int64_t rows = batch_rows(batch);
     return batch_slice(batch, 0, rows - rows % world_size);
 }
 

@@ -49,6 +49,8 @@ static bool observe_call(struct subject *s, struct test_pipe *test, const struct
     workers_trace_clear(test->pipe.workers);
     for (int j = 0; j < c->stages; j++)
         watch_clear(&test->watches[j]);
+    if (subject_went_wrong(s, "making the inputs of a pipe"))
+        return false;
     (void)grad_set_enabled(c->grad);
     struct tensor *output = student(s, pipe_forward)(&test->pipe, inputs);
     observe_int(s, grad_set_enabled(true), "%s grad mode", key);
@@ -86,9 +88,11 @@ static void observe_failing(struct subject *s, int index)
     watch->message = failing_message(subject_seed(s), index);
     watch->fail_at = c->microbatch;
     struct tensor *inputs = tensor_full(SHAPE(c->rows, 4), 0.5, FLOAT32, test.devices[0]);
-    struct tensor *output = student(s, pipe_forward)(&test.pipe, inputs);
-    observe_int(s, output == NULL, "failing %d: returned NULL", index);
-    observe_error(s, "failing %d: error", index);
+    if (!subject_went_wrong(s, "making the inputs of a pipe")) {
+        struct tensor *output = student(s, pipe_forward)(&test.pipe, inputs);
+        observe_int(s, output == NULL, "failing %d: returned NULL", index);
+        observe_error(s, "failing %d: error", index);
+    }
     pipe_close(&test);
 }
 
@@ -103,12 +107,30 @@ static int thread_count(void)
     return count;
 }
 
-/* A thread that was joined may be listed for a moment longer. */
-static int thread_count_settled(int wanted)
+static void wait_a_millisecond(void)
 {
-    for (int i = 0; i < 500 && thread_count() > wanted; i++)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    return thread_count();
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+/* A thread that was joined may be listed for a moment longer: the count once it stays. */
+static int thread_count_settled(void)
+{
+    int count = thread_count();
+    for (int i = 0, same = 0; i < 500 && same < 20; i++) {
+        wait_a_millisecond();
+        int now = thread_count();
+        same = now == count ? same + 1 : 0;
+        count = now;
+    }
+    return count;
+}
+
+static int threads_beyond(int before)
+{
+    for (int i = 0; i < 500 && thread_count() > before; i++)
+        wait_a_millisecond();
+    int beyond = thread_count() - before;
+    return beyond > 0 ? beyond : 0;
 }
 
 /* All calls of one session, from *c on; then *c is the first call of the next.
@@ -138,13 +160,13 @@ static void observe(struct subject *s)
     bool more = call_next(&call);
     if (!observe_session(s, &call, &more))
         return;
-    int threads = thread_count(); /* after the first use: libraries may keep some */
+    int threads = thread_count_settled(); /* after the first use: libraries may keep some */
     while (more)
         if (!observe_session(s, &call, &more))
             return;
     for (int i = 0; i < FAILING_CASES; i++)
         observe_failing(s, i);
-    observe_int(s, thread_count_settled(threads) - threads, "threads left");
+    observe_int(s, threads_beyond(threads), "threads left");
 }
 
 /* ---- judging ---- */

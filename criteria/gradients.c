@@ -20,13 +20,16 @@ static struct module *gradients_model(enum values values, uint64_t seed)
 
 /* ---- observing ---- */
 
-/* A rank's own gradients. Then one parameter is frozen: it keeps its gradient, and that counts. */
+/* A rank's own gradients. Then one parameter is frozen: it keeps its gradient, and that counts.
+ * NULL: it failed, and that is recorded */
 static struct module *model_with_gradients(struct subject *s, enum values values)
 {
     struct module *model = module_to(gradients_model(values, subject_seed(s)), subject_device(s));
     struct batch whole = batch_to(fixture_batch(values, subject_seed(s), 0), subject_device(s));
     struct batch shard = batch_shard(whole, subject_rank(s), subject_world_size(s));
     (void)tensor_backward(mse_loss(module_forward(model, shard.inputs), shard.targets));
+    if (subject_went_wrong(s, "making gradients to average"))
+        return NULL;
     (void)tensor_set_requires_grad(module_parameter(module_get(model, "2"), "weight"), false);
     return model;
 }
@@ -41,6 +44,8 @@ static bool observe_average(struct subject *s, enum values values)
 {
     SCOPE;
     struct module *model = model_with_gradients(s, values);
+    if (!model)
+        return false;
     struct named_tensors *parameters = module_named_parameters(model);
     struct tensor **own = scope_alloc((size_t)parameters->n * sizeof(struct tensor *));
     for (int i = 0; i < parameters->n; i++)
@@ -69,11 +74,13 @@ static bool observe_uneven(struct subject *s)
     struct module *model =
         module_to(gradients_model(PUBLIC_VALUES, subject_seed(s)), subject_device(s));
     struct named_tensors *parameters = module_named_parameters(model);
-    for (int i = 0; i < parameters->n; i++) {
+    for (int i = 0; parameters && i < parameters->n; i++) {
         struct tensor *x = parameters->at[i].tensor;
         (void)tensor_set_grad(x, tensor_full(tensor_ndim(x), tensor_shape(x), subject_rank(s),
                                              tensor_dtype(x), tensor_device(x)));
     }
+    if (subject_went_wrong(s, "making gradients to average"))
+        return false;
     int result = student(s, average_gradients)(model);
     if (call_failed(s, result < 0, "average_gradients, where rank 0's gradients are all zero,"))
         return false;
@@ -87,6 +94,8 @@ static void observe_failing_collective(struct subject *s)
 {
     SCOPE;
     struct module *model = model_with_gradients(s, DRAWN_VALUES);
+    if (!model)
+        return;
     (void)dist_barrier();
     if (subject_rank(s) > 0) {
         (void)dist_barrier();

@@ -31,6 +31,8 @@ static bool observe_good(struct subject *s, int index)
     const struct lora_case *c = &lora_good_cases[index];
     struct module *model = module_to(lora_case_model(c->kind, subject_seed(s)), subject_device(s));
     struct named_tensors *before = module_named_parameters(model);
+    if (subject_went_wrong(s, "making a model"))
+        return false;
     struct module *result = call_student(s, c, model);
     if (call_failed(s, !result, "%s", lora_case_name(c)))
         return false;
@@ -59,6 +61,8 @@ static void observe_bad(struct subject *s, int index)
     struct module *model = module_to(lora_case_model(c->kind, subject_seed(s)), subject_device(s));
     struct named_modules *before = module_named_modules(model);
     struct named_tensors *parameters = module_named_parameters(model);
+    if (subject_went_wrong(s, "making a model"))
+        return;
     struct module *result = call_student(s, c, model);
     observe_error(s, "bad %d error", index);
     observe_int(s, result == NULL, "bad %d returned NULL", index);

@@ -24,17 +24,19 @@ struct workload performance_workload(struct device device)
                             .warmups = 2,
                             .pairs = 5,
                             .updates = 3,
-                            .learning_rate = 0.1};
+                            .learning_rate = 0.1,
+                            .scale = 1};
     if (device.kind == DEVICE_CPU) {
         full.width = 32;
         full.rows = 128;
         full.microbatch = 16;
     }
     if (clock_is_virtual()) {
-        plugin_current()->set_scale(SIM_SCALE);
-        full.width /= SIM_SCALE;
-        full.rows /= SIM_SCALE;
-        full.microbatch /= SIM_SCALE;
+        full.scale = SIM_SCALE;
+        plugin_current()->set_scale(full.scale);
+        full.width /= full.scale;
+        full.rows /= full.scale;
+        full.microbatch /= full.scale;
     }
     return full;
 }
@@ -155,6 +157,8 @@ bool performance_observe(struct subject *s, const struct workload *w,
     SCOPE;
     double unused;
     struct module *initial = module_copy(student->model);
+    if (subject_went_wrong(s, "copying a model"))
+        return false;
     if (!run(s, baseline, initial, w->warmups, &unused) ||
         !run(s, student, initial, w->warmups, &unused))
         return false;
@@ -235,15 +239,21 @@ struct times {
     double baseline[PAIRS_MAX], student[PAIRS_MAX], ratio[PAIRS_MAX];
 };
 
+/* What the times are of: the full problem, however small the tensors were. */
+static json_t *workload_charged(const struct workload *w)
+{
+    return json_pack("{s:i, s:I, s:I, s:I, s:i, s:i, s:i}", "blocks", w->blocks, "width",
+                     (json_int_t)(w->width * w->scale), "rows", (json_int_t)(w->rows * w->scale),
+                     "microbatch", (json_int_t)(w->microbatch * w->scale), "pairs", w->pairs,
+                     "updates", w->updates, "scale", w->scale);
+}
+
 static void report(struct judge *j, const struct workload *w, const struct times *times,
                    double threshold)
 {
     double speedup = median(times->ratio, w->pairs);
-    double rows = (double)(w->rows * w->updates);
-    judge_measured(j, "workload",
-                   json_pack("{s:i, s:I, s:I, s:I, s:i, s:i}", "blocks", w->blocks, "width",
-                             (json_int_t)w->width, "rows", (json_int_t)w->rows, "microbatch",
-                             (json_int_t)w->microbatch, "pairs", w->pairs, "updates", w->updates));
+    double rows = (double)(w->rows * w->scale * w->updates);
+    judge_measured(j, "workload", workload_charged(w));
     judge_measured(j, "baseline_seconds", json_doubles(times->baseline, w->pairs));
     judge_measured(j, "student_seconds", json_doubles(times->student, w->pairs));
     judge_measured(j, "ratios", json_doubles(times->ratio, w->pairs));

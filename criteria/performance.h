@@ -14,6 +14,7 @@ struct workload {
     int64_t width, rows, microbatch;
     int warmups, pairs, updates;
     double learning_rate;
+    int scale; /* each dimension is charged as so many times as long */
 };
 
 /* performance_workload - the assignment's on GPUs (smaller and charged in full where they are

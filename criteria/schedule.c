@@ -217,6 +217,19 @@ static bool one_result(struct judge *j, const void *with)
     return last[0] > 0;
 }
 
+static bool always_empty(struct judge *j, const void *with)
+{
+    (void)with;
+    const struct observations *o = judge_observations(j, 1, 0);
+    for (int i = 0; i < CASES; i++) {
+        int64_t n;
+        const int64_t *got = observed_ints(o, scope_printf("waves %d", i), &n);
+        if (!got || n < 1 || got[0] != 0)
+            return false;
+    }
+    return true;
+}
+
 static bool only_small_are_right(struct judge *j, const void *with)
 {
     (void)with;
@@ -249,6 +262,8 @@ static const struct hypothesis causes[] = {
      SCHEDULING(.order = BY_STAGE)},
     {"a later call overwrites the result of an earlier one: it is in a static variable", one_result,
      NULL, false},
+    {"every schedule is empty: it has no waves, whatever it is asked for (schedule_new, wave_add)",
+     always_empty, NULL, false},
     {"small schedules are right and larger ones are not: a table of a fixed size",
      only_small_are_right, NULL, true},
     {"invalid numbers are not refused: fewer than 0 microbatches or fewer than 1 stage must raise "

@@ -33,7 +33,7 @@ static struct module *scenario_model(const struct scenario *scenario, uint64_t s
 static void leave_stale_gradients(struct module *model, int rank)
 {
     struct named_tensors *parameters = module_named_parameters(model);
-    for (int i = 0; i < parameters->n; i++) {
+    for (int i = 0; parameters && i < parameters->n; i++) {
         struct tensor *x = parameters->at[i].tensor;
         (void)tensor_set_grad(x, tensor_full(tensor_ndim(x), tensor_shape(x), 3 + rank,
                                              tensor_dtype(x), tensor_device(x)));
@@ -48,6 +48,8 @@ static bool observe_step(struct subject *s, int scenario, int step, struct modul
     struct batch batch =
         batch_to(fixture_batch(c->values, subject_seed(s), step), subject_device(s));
     struct batch shard = batch_shard(batch, subject_rank(s), subject_world_size(s));
+    if (subject_went_wrong(s, "making a batch"))
+        return false;
     float loss = student(s, train_step)(model, optimizer, shard.inputs, shard.targets, c->loss);
     if (call_failed(s, loss != loss, "train_step, step %d", step + 1))
         return false;
@@ -63,6 +65,8 @@ static bool observe_scenario(struct subject *s, int scenario)
         scenario_model(&scenarios[scenario], subject_seed(s), subject_rank(s)), subject_device(s));
     struct optimizer *optimizer = sgd_new(model, learning_rate);
     leave_stale_gradients(model, subject_rank(s));
+    if (subject_went_wrong(s, "making a model"))
+        return false;
     for (int step = 0; step < STEPS; step++)
         if (!observe_step(s, scenario, step, model, optimizer))
             return false;
@@ -78,6 +82,8 @@ static void observe_failing(struct subject *s)
     struct optimizer *optimizer = sgd_new(model, learning_rate);
     struct batch batch =
         batch_to(fixture_batch(PUBLIC_VALUES, subject_seed(s), 0), subject_device(s));
+    if (subject_went_wrong(s, "making a model and its batch"))
+        return;
     float loss =
         student(s, train_step)(model, optimizer, batch.inputs, batch.targets, failing_loss);
     observe_failed_loss(s, loss);

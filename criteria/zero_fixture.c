@@ -37,6 +37,8 @@ static bool observe_step(struct subject *s, struct engine *engine, enum values v
 {
     SCOPE;
     struct batch batch = batch_to(step_batch(values, subject_seed(s), step), subject_device(s));
+    if (subject_went_wrong(s, "making a batch"))
+        return false;
     for (int m = 0; m < ZERO_ACCUMULATION; m++) {
         struct batch microbatch = microbatch_of(batch, subject_rank(s), m);
         float loss = train(engine, microbatch.inputs, microbatch.targets, loss_fn);
@@ -64,7 +66,9 @@ bool zero_observe(struct subject *s, enum values values, const json_t *config, l
     struct module *model = module_to(zero_model(values, subject_seed(s)), subject_device(s));
     struct optimizer *optimizer = sgd_new(model, learning_rate);
     struct engine *engine = engine_new(model, optimizer, config, dist_default());
-    bool good = !call_failed(s, !engine, "making an engine from the configuration");
+    if (call_failed(s, !engine, "making an engine from the configuration"))
+        return false;
+    bool good = true;
     for (int step = 0; step < ZERO_STEPS && good; step++) {
         good = observe_step(s, engine, values, step, loss_fn, train, who);
         observe_parameters(s, model, "%d step %d", values, step);

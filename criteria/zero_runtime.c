@@ -28,7 +28,7 @@ static void observe(struct subject *s)
     json_decref(config);
 }
 
-/* The engine ignores keys that it does not know, so the object itself is judged too. */
+/* The engine ignores keys that resemble none that it knows, so the object itself is judged too. */
 static bool judge(struct judge *j)
 {
     for (int rank = 0; rank < ZERO_WORLD; rank++)

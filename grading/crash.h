@@ -43,7 +43,8 @@ struct status_page {
     atomic_int stacks;          /* how many were begun */
     struct stack stack[STACKS]; /* the first is the crash's if there was one */
     struct misuse misuse;
-    char fault[FAULT_BYTES]; /* why the subject gave up before it could observe, or "" */
+    char called[FUNCTION_BYTES]; /* the student's function that was called last, or "" */
+    char fault[FAULT_BYTES];     /* why the subject gave up before it could observe, or "" */
 };
 
 /* TIME_UP - the signal that makes every thread note its stack and go on */

@@ -123,18 +123,21 @@ void observe_error(struct subject *s, const char *key, ...)
     error_free(error);
 }
 
-static void put_elements(struct record *record, struct tensor *x)
+static struct tensor *on_host(const struct tensor *x)
 {
     NO_GRAD;
-    struct tensor *copy = tensor_contiguous(tensor_to(x, CPU));
-    if (copy)
-        put(record, tensor_data(copy),
-            (size_t)tensor_numel(copy) * (size_t)dtype_size(tensor_dtype(copy)));
+    return tensor_contiguous(tensor_to((struct tensor *)x, CPU));
 }
 
+/* A tensor whose elements cannot be had is no observation: the record is a failure's. */
 static void record_tensor(struct subject *s, const struct tensor *x, const char *key)
 {
     SCOPE;
+    struct tensor *copy = on_host(x);
+    if (x && !copy) {
+        (void)subject_went_wrong(s, "copying a tensor to the host");
+        return;
+    }
     struct record record = record_begin(x ? OBSERVATION_TENSOR : OBSERVATION_ABSENT, key);
     if (x) {
         struct device device = tensor_device(x);
@@ -145,7 +148,8 @@ static void record_tensor(struct subject *s, const struct tensor *x, const char 
         put_byte(&record, tensor_ndim(x));
         put(&record, &index, sizeof index);
         put(&record, tensor_shape(x), (size_t)tensor_ndim(x) * sizeof(int64_t));
-        put_elements(&record, (struct tensor *)x);
+        put(&record, tensor_data(copy),
+            (size_t)tensor_numel(copy) * (size_t)dtype_size(tensor_dtype(copy)));
     }
     record_send(s, &record);
 }

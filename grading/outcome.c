@@ -104,12 +104,22 @@ static enum weight weigh(const struct inhabitant *subject)
 
 /* ---- in words ---- */
 
+/* A crash without a frame of the student's is often one of who reads what a function returned. */
+static const char *call_words(const struct inhabitant *subject, const struct stack *stack)
+{
+    if (atomic_load(&stack->frames) > 0 || !subject->status.called[0])
+        return "";
+    return scope_printf(" in the call of %s, or where its result was read", subject->status.called);
+}
+
 static const char *crash_words(const struct inhabitant *subject)
 {
     const struct worlds *worlds = subject->worlds;
     const struct stack *stack = crash_of(subject);
-    const char *what = stack ? stack_crash(stack, worlds->library, worlds->folder)
-                             : signal_name(WTERMSIG(subject->process.wait_status));
+    const char *what =
+        stack ? scope_printf("%s%s", stack_crash(stack, worlds->library, worlds->folder),
+                             call_words(subject, stack))
+              : signal_name(WTERMSIG(subject->process.wait_status));
     const char *hint = WTERMSIG(subject->process.wait_status) == SIGKILL
                            ? " (the system may have run out of memory)"
                            : "";

@@ -32,6 +32,7 @@ static void make_safe(struct status_page *status)
     for (int i = 0; i < STACKS; i++)
         make_stack_safe(&status->stack[i]);
     make_stack_safe(&status->misuse.stack);
+    status->called[FUNCTION_BYTES - 1] = '\0';
     status->fault[FAULT_BYTES - 1] = '\0';
 }
 

@@ -80,6 +80,7 @@ void (*subject_function(struct subject *s, const char *name))(void)
     void (*function)(void) = (void (*)(void))dlsym(s->handle, name);
     if (!function)
         subject_give_up(s, "assignment/%s has no function %s", s->criterion->file, name);
+    snprintf(s->status->called, sizeof s->status->called, "%s", name);
     return function;
 }
 

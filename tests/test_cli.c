@@ -297,6 +297,14 @@ START_TEST(test_simulated_gpus)
     for (size_t i = 1; i < json_array_size(ratios); i++)
         ck_assert_double_eq_tol(json_number_value(json_array_get(ratios, i)),
                                 json_number_value(json_array_get(ratios, 0)), 1e-6);
+    const json_t *workload = json_object_get(measured, "workload");
+    ck_assert_int_eq(json_integer_value(json_object_get(workload, "width")), 2048);
+    ck_assert_int_eq(json_integer_value(json_object_get(workload, "rows")), 8192);
+    double seconds =
+        json_number_value(json_array_get(json_object_get(measured, "student_seconds"), 0));
+    ck_assert_double_eq_tol(json_number_value(json_object_get(measured, "rows_per_second")) *
+                                seconds / (3 * 8192),
+                            1, 1e-3);
     json_decref(report);
     expect_nothing_left();
 }

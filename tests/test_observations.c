@@ -9,6 +9,7 @@
 #include "grading/observations.h"
 #include "runtime/autograd.h"
 #include "runtime/ops.h"
+#include "runtime/tensor_internal.h"
 #include "tests/suite.h"
 
 /* ---- a subject that records into a file, and the bytes it wrote ---- */
@@ -156,6 +157,24 @@ START_TEST(test_failures)
     subject_fail(&r.subject, "later");
     struct observations *o = decode_recording(&r);
     ck_assert_str_eq(observations_failure(o), "call 2 raised TypeError: no \xef\xbf\xbd such");
+    observations_free(o);
+}
+END_TEST
+
+START_TEST(test_a_tensor_that_cannot_be_copied_is_a_failure)
+{
+    SCOPE;
+    struct tensor *x = tensor_transpose(tensor_zeros(SHAPE(2, 3), FLOAT32, CPU), 0, 1);
+    x->shape[0] = INT64_MAX / 2; /* more than any memory holds */
+    struct recording r = recording_begin();
+    observe_tensor(&r.subject, x, "x");
+    observe_int(&r.subject, 5, "later");
+    ck_assert(!error_occurred());
+    struct observations *o = decode_recording(&r);
+    const char *begins = "copying a tensor to the host raised ";
+    ck_assert_int_eq(strncmp(observations_failure(o), begins, strlen(begins)), 0);
+    ck_assert_int_eq(observed_kind(o, "x"), 0);
+    ck_assert_int_eq(observed_int(o, "later", 0), 5);
     observations_free(o);
 }
 END_TEST
@@ -355,6 +374,7 @@ static Suite *observations_suite(void)
     tcase_add_test(values, test_tensors_travel_exactly);
     tcase_add_test(values, test_models);
     tcase_add_test(values, test_failures);
+    tcase_add_test(values, test_a_tensor_that_cannot_be_copied_is_a_failure);
     tcase_add_test(values, test_other_kinds_are_absent);
     suite_add_tcase(suite, values);
     TCase *refused = tcase_create("refused");

@@ -21,6 +21,15 @@ static bool judge_left_file(struct judge *j)
 CRITERION(t_file, .section = "test", .points = 1, .file = "data_parallel.c",
           .observe = observe_file, .judge = judge_left_file)
 
+static void observe_result(struct subject *s)
+{
+    long address = student(s, probe)(7);
+    observe_int(s, *(volatile int *)address, "result");
+}
+
+CRITERION(t_result, .section = "test", .points = 1, .file = "data_parallel.c",
+          .observe = observe_result, .judge = judge_probe)
+
 static const struct {
     const char *source;
     const char *reason; /* NULL: passes */
@@ -211,6 +220,14 @@ START_TEST(only_a_regular_file_is_looked_at)
 }
 END_TEST
 
+START_TEST(a_bad_result_is_traced_to_its_function)
+{
+    run_one(&criterion_t_result, PROBE("return 0x1230 + x - 3;"));
+    assert_result(0, STATUS_FAILED,
+                  "SIGSEGV (address 0x1234) in the call of probe, or where its result was read");
+}
+END_TEST
+
 /* Before student code runs, whatever happens is the machine's doing. */
 START_TEST(a_subject_that_cannot_begin_is_the_machines_fault)
 {
@@ -245,6 +262,7 @@ static Suite *verdicts_suite(void)
     tcase_add_loop_test(tests, what_never_ends_is_a_timeout, 0, sizeof endless / sizeof endless[0]);
     tcase_add_test(tests, a_daemon_is_gone_afterwards);
     tcase_add_loop_test(tests, only_a_regular_file_is_looked_at, 0, 3);
+    tcase_add_test(tests, a_bad_result_is_traced_to_its_function);
     tcase_add_exit_test(tests, a_subject_that_cannot_begin_is_the_machines_fault, EXIT_FAULT);
     suite_add_tcase(suite, tests);
     return suite;

@@ -32,6 +32,7 @@ FUZZ_TARGET(status)
         read_stack(&page.stack[i]);
     for (int i = 0; whole && i < ACTIVITY_SLOTS; i++)
         expect(strlen(page.activity[i].text) < ACTIVITY_BYTES);
+    expect(!whole || strlen(page.called) < FUNCTION_BYTES);
     expect(!whole || strlen(page.fault) < FAULT_BYTES);
     return 0;
 }
