@@ -226,7 +226,8 @@ START_TEST(what_this_device_cannot_run_is_refused)
 {
     begin("--debug", "dp_performance", "--device", "cpu", "--submission", reference(), NULL);
     ck_assert_int_eq(finish(), EXIT_USAGE);
-    ck_assert_str_eq(session.said, "grade: --debug dp_performance: needs two V100 GPUs; this run is on the CPU "
+    ck_assert_str_eq(session.said,
+                     "grade: --debug dp_performance: needs two V100 GPUs; this run is on the CPU "
                      "(--device sim has two)\n");
 }
 END_TEST
