@@ -17,18 +17,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* SANITIZED - whether this program is built with a sanitizer of gcc's or clang's */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED true
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED false
-#endif
-
 enum isolation_level {
     ISOLATION_NONE = -1,
     ISOLATION_PROCESS,

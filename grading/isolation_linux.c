@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "grading/isolation_internal.h"
+#include "runtime/built_with.h"
 
 enum { SPACES = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC };
 
@@ -85,7 +86,7 @@ bool isolation_drop_rights(void)
 /* A sanitizer's leak checker traces its own process. */
 void isolation_protect(void)
 {
-    if (!SANITIZED)
+    if (!BUILT_WITH_ASAN && !BUILT_WITH_TSAN)
         prctl(PR_SET_DUMPABLE, 0);
 }
 

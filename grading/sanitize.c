@@ -7,21 +7,10 @@
 #include <unistd.h>
 
 #include "grading/fault.h"
+#include "runtime/built_with.h"
 #include "runtime/scope.h"
 
 enum { PLACES = 4 };
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define BUILT_WITH "address"
-#elif __has_feature(thread_sanitizer)
-#define BUILT_WITH "thread"
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define BUILT_WITH "address"
-#elif defined(__SANITIZE_THREAD__)
-#define BUILT_WITH "thread"
-#endif
 
 /* ---- this build's sanitizer ---- */
 
@@ -32,7 +21,7 @@ void sanitize_confined(void)
     confined = true;
 }
 
-#ifdef BUILT_WITH
+#if BUILT_WITH_ASAN || BUILT_WITH_TSAN
 #define FOUND_BY_NAME __attribute__((visibility("default")))
 FOUND_BY_NAME const char *__asan_default_options(void);
 FOUND_BY_NAME const char *__tsan_default_options(void);
@@ -54,8 +43,6 @@ int __lsan_is_turned_off(void)
 {
     return confined;
 }
-#else
-#define BUILT_WITH ""
 #endif
 
 static bool is_address(const char *sanitizer)
@@ -73,7 +60,7 @@ const char *sanitize_flags(const char *sanitizer)
 
 int sanitize_become(const char *sanitizer, const char *home, char **argv, char **problem)
 {
-    if (strcmp(sanitizer, BUILT_WITH) == 0)
+    if (strcmp(sanitizer, BUILT_WITH_ASAN ? "address" : BUILT_WITH_TSAN ? "thread" : "") == 0)
         return 0;
     const char *variant = is_address(sanitizer) ? "asan" : "tsan";
     char *program = format_or_fault("%s/build/%s/grade", home, variant);

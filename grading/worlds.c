@@ -16,6 +16,7 @@
 #include "grading/fault.h"
 #include "grading/observations.h"
 #include "grading/subject.h"
+#include "runtime/built_with.h"
 #include "runtime/dist.h"
 #include "runtime/scope.h"
 
@@ -39,7 +40,7 @@ static uint64_t fair_memory(int subjects)
 static struct process_limits subject_limits(const struct worlds *worlds)
 {
     bool cpu = strcmp(worlds->device, "cpu") == 0, cuda = strcmp(worlds->device, "cuda") == 0;
-    uint64_t memory = SANITIZED || cuda ? 0 : fair_memory(worlds->count);
+    uint64_t memory = BUILT_WITH_ASAN || BUILT_WITH_TSAN || cuda ? 0 : fair_memory(worlds->count);
     return (struct process_limits){
         .wall_s = worlds->timeout_s,
         .late_signal = TIME_UP,

@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "tests/alone.h"
 #include "tests/bytes.h"
 #include "tests/suite.h"
 
@@ -127,20 +128,6 @@ static int entries_of(const char *path)
         n++;
     closedir(folder);
     return n;
-}
-
-/* What ends with grade, by the kernel's doing, may take a moment. returns: whether nothing is left
- */
-static bool is_alone(void)
-{
-    for (int patience = 500; patience > 0; patience--) {
-        pid_t ended = waitpid(-1, NULL, WNOHANG);
-        if (ended < 0)
-            return errno == ECHILD;
-        if (ended == 0)
-            usleep(10000);
-    }
-    return false;
 }
 
 /* One call failed: check all that was promised. returns: whether it did fail */

@@ -5,6 +5,7 @@
 
 #include "grading/fault.h"
 #include "grading/worlds.h"
+#include "runtime/built_with.h"
 #include "tests/run.h"
 
 static void observe_file(struct subject *s)
@@ -123,7 +124,7 @@ START_TEST(a_verdict_is_right_whatever_the_student_does)
 END_TEST
 
 /* ThreadSanitizer holds a signal back until the thread makes a blocking call. */
-#ifdef __SANITIZE_THREAD__
+#if BUILT_WITH_TSAN
 #define IN_A_LOOP ""
 #else
 #define IN_A_LOOP ", at assignment/data_parallel.c:"
@@ -143,7 +144,7 @@ static const struct {
      "not finished after 1 s"},
 };
 
-#ifdef __SANITIZE_ADDRESS__
+#if BUILT_WITH_ASAN
 static const struct {
     const char *source, *reason;
 } sanitized[] = {
@@ -255,7 +256,7 @@ static Suite *verdicts_suite(void)
     tcase_add_checked_fixture(tests, begin, end);
     tcase_add_loop_test(tests, a_verdict_is_right_whatever_the_student_does, 0,
                         sizeof cases / sizeof cases[0]);
-#ifdef __SANITIZE_ADDRESS__
+#if BUILT_WITH_ASAN
     tcase_add_loop_test(tests, a_sanitizer_names_the_students_line, 0,
                         sizeof sanitized / sizeof sanitized[0]);
 #endif

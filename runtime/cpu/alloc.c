@@ -10,20 +10,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "runtime/built_with.h"
 #include "runtime/cpu/cpu.h"
 #include "runtime/error.h"
 #include "runtime/memory_internal.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define KEEP_BLOCKS 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define KEEP_BLOCKS 0
-#endif
-#endif
-#ifndef KEEP_BLOCKS
-#define KEEP_BLOCKS 1
-#endif
 
 enum {
     ALIGNMENT = 64,
@@ -49,7 +39,7 @@ static _Atomic size_t cached_bytes;
 static struct size_class *class_of(size_t bytes, size_t *rounded)
 {
     *rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    if (!KEEP_BLOCKS || bytes < (size_t)1 << SMALLEST_LOG2 || bytes > CACHED_BYTES)
+    if (BUILT_WITH_ASAN || bytes < (size_t)1 << SMALLEST_LOG2 || bytes > CACHED_BYTES)
         return NULL;
     int log2 = 63 - __builtin_clzll(bytes);
     size_t quarter = ((size_t)1 << log2) / PER_DOUBLING;
