@@ -212,29 +212,30 @@ static int read_submission(struct grade *grade, const struct options *options, c
     return 0;
 }
 
+/* open_report - where it replaces nothing of the submission. returns: 0, or the exit status */
+static int open_report(struct grade *grade, const struct options *options)
+{
+    char *problem = NULL;
+    if (submission_includes(options->submission, grade->home, options->output))
+        return usage_error("--output ",
+                           format_or_fault("%s: is part of the submission", options->output));
+    return report_open(&grade->report, options->output, &problem) < 0 ? usage_error("", problem)
+                                                                      : 0;
+}
+
 static int grade_submission(const struct options *options, char **argv)
 {
     struct grade grade = {.home = home_find()};
-    struct submission submission;
-    char *problem = NULL;
+    struct submission submission = {0};
     int status = read_submission(&grade, options, argv, &submission);
-    if (status) {
-        release(&grade);
-        return status;
-    }
-    if (submission_includes(options->submission, grade.home, options->output)) {
-        status = usage_error(
-            "", format_or_fault("--output %s: is part of the submission", options->output));
-        submission_free(&submission);
-    } else if (report_open(&grade.report, options->output, &problem) < 0) {
-        status = usage_error("", problem);
-        submission_free(&submission);
-    } else {
+    if (!status)
+        status = open_report(&grade, options);
+    if (!status) {
         interrupt_watch();
         prepare(&grade, options, &submission);
-        submission_free(&submission);
         status = run_and_report(&grade, options->output);
     }
+    submission_free(&submission);
     release(&grade);
     return status;
 }

@@ -39,7 +39,7 @@ static void command_add_compilation(const struct build *build, struct command *c
 {
     command_add_compiler(command);
     command_add_words(command, "-std=gnu17 -O1 -g -fPIC -fno-omit-frame-pointer -Wall "
-                               "-fno-optimize-sibling-calls -fdiagnostics-color=never -H");
+                               "-fno-optimize-sibling-calls -fdiagnostics-color=never -H -x c");
     command_add_words(command, same_with_every_compiler);
     command_add(command, scope_printf("-fdebug-prefix-map=%s=.", build->folder));
     command_add_words(command, "-include weak.h -iquote");
@@ -55,7 +55,7 @@ static void command_add_compilation(const struct build *build, struct command *c
 static void compile_command(const struct build *build, struct command *command)
 {
     command_add_compilation(build, command);
-    command_add_words(command, "-c -o student.o -x c");
+    command_add_words(command, "-c -o student.o");
     command_add(command, scope_printf("assignment/%s", build->file));
 }
 
@@ -368,7 +368,7 @@ static void trial_start(struct build *build)
         return;
     build->trial = (struct process){.ended = trial_ended, .context = build};
     command_add_compilation(build, &command);
-    command_add_words(&command, "-shared -o trial.so -x c");
+    command_add_words(&command, "-shared -o trial.so");
     command_add(&command, scope_printf("%s/assignment/%.*s.h", build->home,
                                        (int)strlen(build->file) - 2, build->file));
     start(build, &build->trial, &command, NULL);

@@ -6,6 +6,12 @@
 volatile bool interrupt_flag;
 static volatile sig_atomic_t last_signal;
 
+static const struct {
+    int number;
+    const char *name;
+} signals[] = {{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"}, {SIGQUIT, "SIGQUIT"}};
+enum { SIGNALS = sizeof signals / sizeof signals[0] };
+
 static void note_signal(int signal)
 {
     last_signal = signal;
@@ -23,10 +29,8 @@ static void watch(int signal)
 
 void interrupt_watch(void)
 {
-    watch(SIGINT);
-    watch(SIGTERM);
-    watch(SIGHUP);
-    watch(SIGQUIT);
+    for (int i = 0; i < SIGNALS; i++)
+        watch(signals[i].number);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
 }
@@ -38,8 +42,8 @@ int interrupt_signal(void)
 
 const char *interrupt_name(int signal)
 {
-    return signal == SIGINT    ? "SIGINT"
-           : signal == SIGTERM ? "SIGTERM"
-           : signal == SIGHUP  ? "SIGHUP"
-                               : "SIGQUIT";
+    int i = 0;
+    while (i < SIGNALS - 1 && signals[i].number != signal)
+        i++;
+    return signals[i].name;
 }

@@ -54,6 +54,16 @@ static char *word_list(const char *const *words)
     return text;
 }
 
+/* refuse_choice - with all that there is to choose from */
+static int refuse_choice(struct parser *parser, const char *value, const char *const *choices,
+                         const char *meant)
+{
+    char *allowed = word_list(choices);
+    refuse(parser, value, allowed, meant);
+    free(allowed);
+    return -1;
+}
+
 static int take_choice(struct parser *parser, const char *value, const char *const *choices,
                        const char **chosen)
 {
@@ -63,17 +73,14 @@ static int take_choice(struct parser *parser, const char *value, const char *con
             return 0;
         }
     }
-    char *allowed = word_list(choices);
-    refuse(parser, value, allowed, text_closest(value, choices));
-    free(allowed);
-    return -1;
+    return refuse_choice(parser, value, choices, text_closest(value, choices));
 }
 
 static int take_device(struct parser *parser, const char *value)
 {
     static const char *const choices[] = {"auto", "cpu", "cuda", "sim", NULL};
     if (strcmp(value, "gpu") == 0) /* cpu is closer in letters alone */
-        return refuse(parser, value, "must be auto, cpu, cuda or sim", "cuda");
+        return refuse_choice(parser, value, choices, "cuda");
     return take_choice(parser, value, choices, &parser->options->device);
 }
 

@@ -238,16 +238,24 @@ static bool same_file(const char *a, const char *b)
            first.st_ino == second.st_ino;
 }
 
-bool submission_includes(const char *path, const char *home, const char *file)
+static bool folder_includes(const char *folder, const char *file)
 {
-    const char *from = path ? path : home;
-    bool found = same_file(from, file);
-    for (int i = 0; i < 2 * SUBMISSION_FILES && !found; i++) {
-        char *source = format_or_fault("%s/%s%s", from, i < SUBMISSION_FILES ? "" : "assignment/",
-                                       submission_names[i % SUBMISSION_FILES]);
+    bool found = false;
+    for (int i = 0; i < SUBMISSION_FILES && !found; i++) {
+        char *source = format_or_fault("%s/%s", folder, submission_names[i]);
         found = same_file(source, file);
         free(source);
     }
+    return found;
+}
+
+bool submission_includes(const char *path, const char *home, const char *file)
+{
+    const char *from = path ? path : home;
+    char *inner = format_or_fault("%s/assignment", from);
+    bool found =
+        same_file(from, file) || folder_includes(from, file) || folder_includes(inner, file);
+    free(inner);
     return found;
 }
 
