@@ -185,11 +185,11 @@ static void reap(struct process *process)
     while (wait4(process->pid, &process->wait_status, 0, &usage) < 0 && errno == EINTR)
         ;
     process->seconds = seconds_now() - process->started;
-    bool was_killed =
-        WIFSIGNALED(process->wait_status) && WTERMSIG(process->wait_status) == SIGKILL;
+    int signal = WIFSIGNALED(process->wait_status) ? WTERMSIG(process->wait_status) : 0;
+    bool was_killed = signal == SIGKILL;
     process->stopped = process->killed && process->hurried && was_killed;
     process->late = process->warned || (process->killed && !process->hurried && was_killed) ||
-                    (WIFSIGNALED(process->wait_status) && has_used_up(process, &usage));
+                    ((was_killed || signal == SIGXCPU) && has_used_up(process, &usage));
 }
 
 /* It has ended or been killed: nothing of it may survive, and what it wrote is read to the end. Its

@@ -366,15 +366,14 @@ static void assert_all_die(const char *text)
     ck_abort_msg("something is left of %s", text);
 }
 
-#define ENDLESS                                                                                    \
-    "#include <stdio.h>\n#include <unistd.h>\nint probe(int x);\n"                                 \
-    "int probe(int x) { fclose(fopen(\"here\", \"w\")); for (;;) pause(); return x; }\n"
-
-/* In how many subjects student code runs. */
+/* In how many subjects student code runs: it leaves a file, named as no other run's is, in a folder
+ * that only its own process may see. */
 static int count_arrivals(void)
 {
+    char pattern[300];
     glob_t found = {0};
-    glob("/proc/[0-9]*/cwd/here", 0, NULL, &found);
+    snprintf(pattern, sizeof pattern, "/proc/[0-9]*/cwd/%s", basename(temporary));
+    glob(pattern, 0, NULL, &found);
     int n = (int)found.gl_pathc;
     globfree(&found);
     return n;
@@ -384,9 +383,14 @@ static int count_arrivals(void)
  */
 static pid_t begin_endless_run(void)
 {
+    char source[600];
+    snprintf(source, sizeof source,
+             "#include <stdio.h>\n#include <unistd.h>\nint probe(int x);\n"
+             "int probe(int x) { fclose(fopen(\"%s\", \"w\")); for (;;) pause(); return x; }\n",
+             basename(temporary));
     pid_t grader = fork();
     if (grader == 0) {
-        run(&criterion_t_probe, ENDLESS, 600);
+        run(&criterion_t_probe, source, 600);
         _exit(fault_text ? 70 : 0);
     }
     while (count_arrivals() < 2)
